@@ -84,8 +84,7 @@ def step(*, scenario: Scenario, layout: Layout, placement: Placement, physics: P
     model_flop = step_model_flop(architecture, workload)
     return Outcome(
         step_time_s=step_time_s,
-        model_flop_utilisation_fraction=model_flop
-        / (scenario.hardware.peak_flop_per_s * accelerators * step_time_s),
+        model_flop_utilisation_fraction=model_flop / (scenario.hardware.peak_flop_per_s * accelerators * step_time_s),
         matmul_time_s=matmul_time_s,
         tensor_time_s=tensor_time_s,
         layer_transfer_time_s=layer_time_s,

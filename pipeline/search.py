@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from models.evaluate import best_placements, bounds, outcomes
 from models.packing import DEGREES, layout_names, pack, scenario_names
 from models.point import Physics
-from pipeline.layouts import Columns, SearchRules, Shape, layouts, placements, used_group_ranks
+from pipeline.layouts import SearchRules, Shape, layouts, placements, used_group_ranks
 
 Float64 = NDArray[np.float64]
 Int64 = NDArray[np.int64]
@@ -168,9 +168,7 @@ def search(table: ScenarioTable, physics: Physics, rules: SearchRules) -> Winner
     )
 
 
-def _search_round(
-    table: ScenarioTable, physics: Physics, rules: SearchRules, state: _State, members: Int64
-) -> None:
+def _search_round(table: ScenarioTable, physics: Physics, rules: SearchRules, state: _State, members: Int64) -> None:
     """Search each member scenario at its current cluster size and close it or double its cluster."""
     keys, key_of = _distinct_keys(table, state, members)
     tables = layout_tables(keys, rules)

@@ -109,4 +109,3 @@ def layer_transfer_latency_s(
     for share, link in zip(shares, network, strict=True):
         latency_s = latency_s + 2.0 * (architecture.layer_count - 1.0) * share * link.latency_s
     return latency_s
-

@@ -1,0 +1,191 @@
+"""From YAML files and command-line overrides to plain, checked data. Hydra ends here.
+
+Every mistake a person can make is one line that names file, key, value, rule and remedy (`UserError`).
+"""
+
+import difflib
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from hydra import compose, initialize_config_dir
+from hydra.core.global_hydra import GlobalHydra
+from hydra.errors import HydraException
+from numpy.typing import NDArray
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from pipeline.axes import read_axis
+from pipeline.catalogue import CONF_DIRECTORY
+from pipeline.errors import UserError
+
+GROUPS = ("hardware", "model", "topology", "physics")
+SECTIONS = {
+    "study": ("name", "question", "command", "headline"),
+    "run": ("limit_s", "precision", "accelerator_count", "training_flop_minimum", "training_flop_maximum"),
+}
+PLAIN = ("keep", "unit_scenarios", "results", "resume")
+COUNT_LIMIT = 1 << 44
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSettings:
+    """How long a run may take, at which precision, on how many accelerators."""
+
+    limit_s: float
+    precision: str
+    accelerator_count: int  # 0 = the smallest cluster that ends in time
+    training_flop_minimum: float
+    training_flop_maximum: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyConfig:
+    """A sweep as composed: entries by id, still as plain mappings, and checked settings."""
+
+    name: str
+    question: str
+    headline: str
+    entries: Mapping[str, Mapping[str, Mapping[str, Any]]]  # group -> id -> entry
+    run: RunSettings
+    axes: tuple[tuple[str, NDArray[np.float64]], ...]
+    keep: str
+    unit_scenarios: int
+    results: str
+    resume: bool
+    as_composed: Mapping[str, Any] = field(repr=False)
+
+
+def _one_line(error: Exception) -> str:
+    text = re.sub(r"\s+", " ", str(error)).strip()
+    return text[:400]
+
+
+def _composition_error(error: Exception, overrides: list[str]) -> UserError:
+    """Return Hydra's complaint as one line with the closest option or key."""
+    text = str(error)
+    option = re.search(r"Could not find '?([\w]+)/([\w./-]+)'?", text)
+    if option:
+        group, name = option.groups()
+        known = sorted(each.stem for each in (CONF_DIRECTORY / group).glob("*.yaml"))
+        close = difflib.get_close_matches(name, known, n=3)
+        remedy = f"did you mean {' or '.join(close)}?" if close else f"choose one of {', '.join(known)}"
+        return UserError(f"command line: {group}={name}: no such option in conf/{group}/; {remedy}")
+    key = re.search(r"Key '([^']+)' is not in struct|Could not override '([^']+)'", text)
+    if key:
+        name = next(each for each in key.groups() if each)
+        known = [*GROUPS, *PLAIN, *(f"{section}.{each}" for section, names in SECTIONS.items() for each in names)]
+        close = difflib.get_close_matches(name, known, n=1)
+        remedy = f"did you mean {close[0]}?" if close else f"known keys: {', '.join(known)} and axes.<name>"
+        return UserError(f"command line: {name}: unknown key; {remedy}")
+    return UserError(f"command line: {' '.join(overrides)}: {_one_line(error)}; see `flopscape sweep --help`")
+
+
+def compose_study(overrides: list[str], config_directory: Path | None = None) -> StudyConfig:
+    """Return the checked study that the overrides describe.
+
+    `config_directory` is a further folder with the same groups as conf/. Raises UserError in one line.
+    """
+    GlobalHydra.instance().clear()
+    allowed = [_added_axis(each) for each in overrides]
+    if config_directory is not None:
+        if not config_directory.is_dir():
+            raise UserError(f"command line: --config-dir {config_directory}: no such folder; name an existing folder")
+        allowed = [f"hydra.searchpath=[file://{config_directory.resolve()}]", *allowed]
+    try:
+        with initialize_config_dir(config_dir=str(CONF_DIRECTORY), version_base="1.3"):
+            composed = compose(config_name="config", overrides=allowed)
+            plain = OmegaConf.to_container(composed, resolve=True)
+    except (HydraException, OmegaConfBaseException) as error:
+        raise _composition_error(error, overrides) from error
+    assert isinstance(plain, dict)
+    return read_study({str(key): value for key, value in plain.items()})
+
+
+def _added_axis(override: str) -> str:
+    """Return the override so that Hydra takes axes and entry keys that conf does not name (checked later, by name)."""
+    return f"++{override}" if re.match(r"^(axes)\.", override) else override
+
+
+def _refuse_unknown(section: str, mapping: object, known: tuple[str, ...]) -> Mapping[str, Any]:
+    if not isinstance(mapping, Mapping):
+        raise UserError(f"config.yaml: {section} = {mapping!r}: must be a mapping; see conf/config.yaml")
+    for key in mapping:
+        if key not in known:
+            close = difflib.get_close_matches(str(key), known, n=1)
+            remedy = f"did you mean {close[0]}?" if close else f"known keys: {', '.join(known)}"
+            raise UserError(f"config.yaml: {section}.{key} = {mapping[key]!r}: unknown key; {remedy}")
+    return mapping
+
+
+def _number(section: str, key: str, value: object, *, above: float, default: float, limit: float = math.inf) -> float:
+    """Return a number above a bound, or refuse it in one line."""
+    if value is None:
+        return default
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise UserError(f"config.yaml: {section}{key} = {value!r}: must be a number; write it in base units")
+    if not above < value <= limit:
+        rule = f"must be > {above:g}" + (f" and <= {limit:g}" if limit < math.inf else "")
+        raise UserError(f"config.yaml: {section}{key} = {value!r}: {rule}; correct the value")
+    return float(value)
+
+
+def read_study(plain: Mapping[str, Any]) -> StudyConfig:
+    """Return a composed configuration as checked data."""
+    _refuse_unknown("top level", plain, (*GROUPS, *SECTIONS, *PLAIN, "axes", "economics", "policy"))
+    study = _refuse_unknown("study", plain.get("study", {}), SECTIONS["study"])
+    entries = {group: _entries(group, plain.get(group)) for group in GROUPS}
+    axes = tuple(read_axis(str(name), spec) for name, spec in (plain.get("axes") or {}).items())
+    name = str(study.get("name", "custom"))
+    return StudyConfig(
+        name=name,
+        question=str(study.get("question", "")),
+        headline=str(study.get("headline", "")),
+        entries=entries,
+        run=_run_settings(_refuse_unknown("run", plain.get("run", {}), SECTIONS["run"])),
+        axes=axes,
+        keep=_keep(plain.get("keep")),
+        unit_scenarios=int(_number("", "unit_scenarios", plain.get("unit_scenarios"), above=0, default=256)),
+        results=str(plain.get("results") or f"outputs/{name}"),
+        resume=bool(plain.get("resume")),
+        as_composed=plain,
+    )
+
+
+def _entries(group: str, mapping: object) -> Mapping[str, Mapping[str, Any]]:
+    if not isinstance(mapping, Mapping) or not mapping:
+        raise UserError(f"config.yaml: {group} = {mapping!r}: the sweep is empty; choose at least one {group}")
+    for key, entry in mapping.items():
+        if not isinstance(entry, Mapping):
+            raise UserError(
+                f"{group}/{key}.yaml: {key} = {entry!r}: must be an entry; "
+                f"begin the file with the line `# @package {group}.{key}`"
+            )
+    return mapping
+
+
+def _run_settings(run: Mapping[str, Any]) -> RunSettings:
+    precision = run.get("precision", "auto")
+    count = _number("run.", "accelerator_count", run.get("accelerator_count"), above=0, default=0, limit=COUNT_LIMIT)
+    if count != int(count):
+        raise UserError(f"config.yaml: run.accelerator_count = {count!r}: must be a whole number; round it")
+    lowest = _number("run.", "training_flop_minimum", run.get("training_flop_minimum"), above=0, default=0)
+    highest = run.get("training_flop_maximum")
+    return RunSettings(
+        limit_s=_number("run.", "limit_s", run.get("limit_s"), above=0, default=7.885e6),
+        precision=str(precision),
+        accelerator_count=int(count),
+        training_flop_minimum=lowest,
+        training_flop_maximum=_number("run.", "training_flop_maximum", highest, above=lowest, default=math.inf),
+    )
+
+
+def _keep(keep: object) -> str:
+    text = str(keep or "best")
+    if not re.fullmatch(r"best|all|pareto|top:[1-9]\d*", text):
+        raise UserError(f"config.yaml: keep = {keep!r}: must be best, top:K, pareto or all; choose one")
+    return text

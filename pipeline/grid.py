@@ -1,0 +1,209 @@
+"""The lazy product of axes: what each scenario index means.
+
+A grid is a list of blocks, one for each (hardware, topology, model, physics); inside a block the model's points and
+the numeric axes are a product whose index is decoded on demand. Nothing here holds the whole product.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.packing import pack, scenario_names
+from models.scaling import FamilyPoints, family_points, family_widths
+from pipeline.catalogue import (
+    Chip,
+    Topology,
+    hardware_fields,
+    load_chip,
+    load_topology,
+    network_fields,
+    resolved_precision,
+    word_byte,
+)
+from pipeline.config import StudyConfig
+from pipeline.errors import UserError
+from pipeline.families import load_family
+from pipeline.layouts import Shape
+from pipeline.physics import PhysicsEntry, load_physics
+from pipeline.search import ScenarioTable
+
+Float64 = NDArray[np.float64]
+Int64 = NDArray[np.int64]
+RATIO = "_ratio"
+COUNT_AXIS = "accelerator_count"
+WHOLE = ("layer_count", "d_model", "d_ff", "expert_count", "sequence_token", "global_batch_token", COUNT_AXIS)
+MATMULS_PER_LAYER = 6  # two weight matrices, each forward and for two gradients
+
+
+@dataclass(frozen=True, kw_only=True)
+class Block:
+    """All scenarios of one hardware, topology, model and physics: model points x numeric axes."""
+
+    hardware: str
+    topology: str
+    model: str
+    physics: PhysicsEntry
+    precision: str
+    level_count: int
+    fixed: Mapping[str, float]  # numbers that every scenario of the block shares
+    points: Mapping[str, Float64]  # numbers that change from model point to model point
+    axes: tuple[tuple[str, Float64], ...]
+
+    @property
+    def point_count(self) -> int:
+        """Number of model points."""
+        return len(next(iter(self.points.values())))
+
+    @cached_property
+    def size(self) -> int:
+        """Number of scenarios."""
+        size = self.point_count
+        for _, values in self.axes:
+            size *= len(values)
+        return size
+
+    def columns(self, index: Int64) -> dict[str, Float64]:
+        """Return every number of the scenarios at these indices of the block: model points slowest, last axis fastest."""
+        shape = (self.point_count, *(len(values) for _, values in self.axes))
+        at = np.unravel_index(index, shape)
+        columns = {name: np.full(len(index), value) for name, value in self.fixed.items()}
+        columns |= {name: values[at[0]] for name, values in self.points.items()}
+        for (name, values), position in zip(self.axes, at[1:], strict=True):
+            if name.endswith(RATIO):
+                columns[name.removesuffix(RATIO)] = columns[name.removesuffix(RATIO)] * values[position]
+            else:
+                columns[name] = values[position]
+        return columns
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grid:
+    """All scenarios of a study, in a fixed order."""
+
+    study: StudyConfig
+    blocks: tuple[Block, ...]
+
+    @cached_property
+    def starts(self) -> Int64:
+        """Index of the first scenario of each block, and the total at the end."""
+        return np.concatenate([[0], np.cumsum([block.size for block in self.blocks])]).astype(np.int64)
+
+    @property
+    def size(self) -> int:
+        """Number of scenarios."""
+        return int(self.starts[-1])
+
+    def parts(self, start: int, stop: int) -> list[tuple[Block, Int64, Int64]]:
+        """Return (block, indices inside it, scenario ids) for a range of scenario ids."""
+        result = []
+        first = int(np.searchsorted(self.starts, start, side="right")) - 1
+        for number in range(first, len(self.blocks)):
+            begin, end = max(start, int(self.starts[number])), min(stop, int(self.starts[number + 1]))
+            if begin >= end:
+                break
+            ids = np.arange(begin, end, dtype=np.int64)
+            result.append((self.blocks[number], ids - self.starts[number], ids))
+        return result
+
+
+def build_grid(study: StudyConfig) -> Grid:
+    """Return the grid of a study; raises UserError (one line) for any entry or axis that is wrong."""
+    physics = [load_physics(entry, f"physics/{key}.yaml", key) for key, entry in study.entries["physics"].items()]
+    chips = [load_chip(entry, f"hardware/{key}.yaml") for key, entry in study.entries["hardware"].items()]
+    topologies = [load_topology(entry, f"topology/{key}.yaml") for key, entry in study.entries["topology"].items()]
+    blocks = []
+    for chip in chips:
+        for topology in topologies:
+            for model, entry in study.entries["model"].items():
+                for preset in physics:
+                    blocks.append(_block(study, chip, topology, model, entry, preset))
+    grid = Grid(study=study, blocks=tuple(blocks))
+    if grid.size == 0:
+        run = study.run
+        bounds = f"{run.training_flop_minimum:g} to {run.training_flop_maximum:g}"
+        raise UserError(
+            f"config.yaml: run.training_flop_minimum, _maximum = {bounds}: the sweep is empty; "
+            "no model of the family lies between them, widen the bounds"
+        )
+    return grid
+
+
+def _block(
+    study: StudyConfig, chip: Chip, topology: Topology, model: str, entry: Mapping[str, Any], physics: PhysicsEntry
+) -> Block:
+    precision = resolved_precision(chip, study.run.precision)
+    network = network_fields(chip, topology)
+    fixed = {**hardware_fields(chip, study.run.precision), "word_byte": word_byte(precision)}
+    for level, numbers in enumerate(network):
+        fixed |= {f"level_{level}_{name}": float(value) for name, value in numbers.items()}
+    fixed |= {"run_limit_s": study.run.limit_s, COUNT_AXIS: float(study.run.accelerator_count)}
+    points = _family_columns(study, model, entry)
+    for name, _ in study.axes:
+        _check_axis(name, [*fixed, *points], chip.id)
+    return Block(
+        hardware=chip.id,
+        topology=topology.id,
+        model=model,
+        physics=physics,
+        precision=precision,
+        level_count=len(network),
+        fixed=fixed,
+        points=points,
+        axes=study.axes,
+    )
+
+
+def _family_columns(study: StudyConfig, model: str, entry: Mapping[str, Any]) -> dict[str, Float64]:
+    file = f"model/{model}.yaml"
+    if entry.get("kind") != "family":
+        raise UserError(
+            f"{file}: kind = {entry.get('kind')!r}: this physics sweeps model families only; choose model=dense"
+        )
+    rules = load_family(entry, file)
+    points: FamilyPoints = family_points(rules, family_widths(rules))
+    run = study.run
+    keep = (points.training_flop >= run.training_flop_minimum) & (points.training_flop <= run.training_flop_maximum)
+    names = FamilyPoints.__dataclass_fields__
+    return {name: getattr(points, name)[keep].astype(np.float64) for name in names}
+
+
+def _check_axis(name: str, known: list[str], chip: str) -> None:
+    base = name.removesuffix(RATIO)
+    derived = ("parameter_count", "training_flop", "d_model", "d_ff", "layer_count", "expert_count")
+    allowed = [each for each in known if each not in derived]
+    if base not in allowed:
+        raise UserError(
+            f"config.yaml: axes.{name}: {chip} has no such number to vary; "
+            f"choose one of {', '.join(sorted(allowed))}, or one of them with {RATIO} to multiply it"
+        )
+
+
+def scenario_table(block: Block, columns: Mapping[str, Float64]) -> ScenarioTable:
+    """Return the searchable form of scenarios of one block (all columns of one length)."""
+    whole = {name: np.rint(columns[name]).astype(np.int64) for name in WHOLE}
+    for name, values in whole.items():
+        if not np.array_equal(values, columns[name]):
+            bad = columns[name][values != columns[name]][0]
+            raise UserError(f"config.yaml: axes.{name} = {bad!r}: must be a whole number; round it")
+    keys = np.stack([whole[name] for name in WHOLE[:-1]])
+    distinct, shape_index = np.unique(keys, axis=1, return_inverse=True)
+    sizes = np.stack([columns[f"level_{level}_group_ranks"] for level in range(block.level_count)])[:-1]
+    networks, network_index = np.unique(sizes, axis=1, return_inverse=True)
+    sustained = columns["peak_flop_per_s"] * columns["sustained_fraction"]
+    return ScenarioTable(
+        level_count=block.level_count,
+        matrix=pack(dict(columns), scenario_names(block.level_count)),
+        shapes=tuple(Shape(**dict(zip(WHOLE[:-1], map(int, each), strict=True))) for each in distinct.T),
+        shape_index=shape_index.ravel(),
+        group_ranks=tuple(tuple(float(size) for size in each) for each in networks.T),
+        network_index=network_index.ravel(),
+        run_limit_s=columns["run_limit_s"],
+        steps=columns["dataset_token"] / columns["global_batch_token"],
+        accelerator_count=whole[COUNT_AXIS],
+        floor_accelerators=columns["training_flop"] / (columns["run_limit_s"] * sustained),
+        step_floor_s=MATMULS_PER_LAYER * columns["layer_count"] * columns["matmul_latency_s"],
+    )
