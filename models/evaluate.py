@@ -24,7 +24,7 @@ from models.packing import (
     scenario_of,
 )
 from models.point import Layout, NetworkLevel, Physics, Placement, Scenario
-from models.quantities import Quantity, Scalar
+from models.quantities import Flag, Index, Quantity, Scalar
 from models.step import step
 
 Matrix = NDArray[np.float64]
@@ -78,14 +78,14 @@ def bound_of_layout(point: Quantity, physics: Physics, level_count: int) -> tupl
 
 
 def placed_step(point: Quantity, lower: Quantity, physics: Physics, level_count: int) -> tuple[Scalar, Scalar]:
-    """Return (step time, traffic time) of a layout under one placement on the bounded levels; inf if it can't divide."""
+    """Return (step time, traffic time) of a layout under one placement; inf where the placement does not divide it."""
     scenario, layout, _ = split_point(point, level_count)
     placement, divides = complete_placement(layout, lower, level_count)
     outcome = step(scenario=scenario, layout=layout, placement=placement, physics=physics)
     return jnp.where(divides, outcome.step_time_s, jnp.inf), jnp.where(divides, traffic_time_s(outcome), jnp.inf)
 
 
-def complete_placement(layout: Layout, lower: Quantity, level_count: int) -> tuple[Placement, Scalar]:
+def complete_placement(layout: Layout, lower: Quantity, level_count: int) -> tuple[Placement, Flag]:
     """Return the placement whose bounded levels are `lower` and whose top level takes the rest, and if that divides."""
     rows = list(lower)
     divides = jnp.array(True)
@@ -109,7 +109,7 @@ def split_point(point: Quantity, level_count: int) -> tuple[Scenario, Layout, li
 
 def best_placement(
     point: Quantity, lowers: Quantity, physics: Physics, level_count: int
-) -> tuple[Scalar, Scalar, Scalar]:
+) -> tuple[Scalar, Scalar, Index]:
     """Return (step time, traffic time, index) of a layout's best placement: least time, then traffic, then index."""
     each = partial(placed_step, physics=physics, level_count=level_count)
     times, traffic = jax.vmap(each, in_axes=(None, 1))(point, lowers)
@@ -131,7 +131,7 @@ def kernel(name: str, level_count: int) -> Callable[..., Any]:
     raise KeyError(name)
 
 
-def in_chunks(run: Callable[..., Any], points: Matrix, chunk: int, *constants: Any) -> list[Matrix]:
+def in_chunks(run: Callable[..., Any], points: Matrix, chunk: int, *constants: Any) -> list[NDArray[Any]]:
     """Return the outputs of a kernel over all points: one chunk shape, the tail padded with its last point."""
     count = points.shape[1]
     pieces = []

@@ -5,9 +5,11 @@
 """
 
 import jax
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float, Int
 
 jax.config.update("jax_enable_x64", True)
 
 Quantity = Float[Array, "..."]
 Scalar = Float[Array, ""]
+Flag = Bool[Array, ""]
+Index = Int[Array, ""]

@@ -92,7 +92,7 @@ def step(*, scenario: Scenario, layout: Layout, placement: Placement, physics: P
         latency_time_s=tensor_latency_s + layer_latency_s + data_latency_s,
         bubble_fraction=bubble,
         memory_byte=memory_byte,
-        fits_in_memory=(memory_byte <= scenario.hardware.hbm_byte) * 1.0,
+        fits_in_memory=jnp.where(memory_byte <= scenario.hardware.hbm_byte, 1.0, 0.0),
     )
 
 

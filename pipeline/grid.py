@@ -67,7 +67,7 @@ class Block:
         return size
 
     def columns(self, index: Int64) -> dict[str, Float64]:
-        """Return every number of the scenarios at these indices of the block: model points slowest, last axis fastest."""
+        """Return every number of the scenarios at these indices: model points slowest, last axis fastest."""
         shape = (self.point_count, *(len(values) for _, values in self.axes))
         at = np.unravel_index(index, shape)
         columns = {name: np.full(len(index), value) for name, value in self.fixed.items()}

@@ -2,7 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any
+
+import jax.numpy as jnp
 
 from models.packing import field_names
 from models.point import Physics
@@ -17,8 +20,18 @@ class PhysicsEntry:
     """One preset of the model."""
 
     id: str
-    physics: Physics
+    constants: Mapping[str, float]
     rules: SearchRules
+
+    @cached_property
+    def physics(self) -> Physics:
+        """The constants as the cost model takes them."""
+        return physics_bundle(self.constants)
+
+
+def physics_bundle(constants: Mapping[str, float]) -> Physics:
+    """Return constants as the bundle that the cost model takes."""
+    return Physics(**{name: jnp.asarray(value, dtype=jnp.float64) for name, value in constants.items()})
 
 
 def load_physics(mapping: Mapping[str, Any], file: str, entry_id: str) -> PhysicsEntry:
@@ -38,7 +51,7 @@ def load_physics(mapping: Mapping[str, Any], file: str, entry_id: str) -> Physic
     for name in (*names, "search"):
         if name not in sources:
             raise fail(file, f"sources.{name}", None, "no source is given", "say where the number comes from")
-    return PhysicsEntry(id=entry_id, physics=Physics(**constants), rules=SearchRules(**rules))
+    return PhysicsEntry(id=entry_id, constants=constants, rules=SearchRules(**rules))
 
 
 def _non_negative(file: str, name: str, value: object) -> float:

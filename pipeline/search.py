@@ -94,7 +94,7 @@ def degree_rows(layout: Float64) -> Float64:
 
 def active_degrees(degrees: Float64) -> tuple[bool, ...]:
     """Return which degrees are larger than one in any of the layouts."""
-    return tuple(bool(each) for each in (degrees > 1).any(axis=1))
+    return tuple((degrees > 1).any(axis=1).tolist())
 
 
 @lru_cache(maxsize=4096)
