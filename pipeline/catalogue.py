@@ -94,15 +94,20 @@ def network_fields(chip: Chip, topology: Topology) -> list[dict[str, float]]:
     own = topology.id == "vendor" and chip.network_levels
     levels = chip.network_levels if own else topology.levels
     where = f"{chip.file} on {topology.file}"
-    resolved = [_level_fields(chip, spec, where, is_last=spec is levels[-1]) for spec in levels]
     # A level that joins one unit of the level below does nothing: drop it (a chip with no scale-up domain).
-    return [fields for fields in resolved if fields["group_ranks"] > 1.0]
+    useful = [spec for spec in levels if spec is levels[-1] or _given(chip, spec, "group_ranks", "ranks") != 1.0]
+    return [_level_fields(chip, spec, where, is_last=spec is levels[-1]) for spec in useful]
+
+
+def _given(chip: Chip, spec: NetworkLevelSpec, key: str, chip_key: str) -> float | None:
+    """Return a number of a level: its own, or that of the chip's link it uses, or None."""
+    own = getattr(spec, key)
+    return own if own is not None or not spec.takes_from else getattr(chip, f"{spec.takes_from}_{chip_key}", None)
 
 
 def _level_fields(chip: Chip, spec: NetworkLevelSpec, where: str, *, is_last: bool) -> dict[str, float]:
     def value(key: str, chip_key: str) -> float:
-        given = getattr(spec, key)
-        found = getattr(chip, f"{spec.takes_from}_{chip_key}", None) if given is None and spec.takes_from else given
+        found = _given(chip, spec, key, chip_key)
         if found is None:
             name = f"{spec.takes_from}_{chip_key}" if spec.takes_from else key
             raise fail(where, name, None, "the network needs it", "give it in the chip or choose another topology")
