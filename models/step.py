@@ -35,8 +35,11 @@ def layer_matmul_time_s(*, scenario: Scenario, layout: Layout, physics: Physics)
         "hardware": scenario.hardware,
         "physics": physics,
     }
-    forward_s = sum(hierarchy_matmul_time_s(**m, **common, is_weight_gradient=False) for m in (up, down))
-    weight_gradient_s = sum(hierarchy_matmul_time_s(**m, **common, is_weight_gradient=True) for m in (up, down))
+    forward_s, weight_gradient_s = (
+        hierarchy_matmul_time_s(**up, **common, is_weight_gradient=is_gradient)
+        + hierarchy_matmul_time_s(**down, **common, is_weight_gradient=is_gradient)
+        for is_gradient in (False, True)
+    )
     return 2.0 * forward_s + weight_gradient_s
 
 

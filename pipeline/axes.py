@@ -57,7 +57,8 @@ def _range(name: str, spec: Mapping[object, object]) -> NDArray[np.float64]:
     if isinstance(count, bool) or not isinstance(count, int) or not 2 <= count <= POINT_LIMIT:
         raise _bad(name, dict(spec), f"the number of points must be 2 to {POINT_LIMIT}", "give a whole number")
     if kind == "linear":
-        return np.linspace(low, high, count)
-    values = np.geomspace(low, high, count)
+        return np.asarray(np.linspace(low, high, count), dtype=np.float64)
+    logs = np.linspace(np.log(low), np.log(high), count)
+    values = np.asarray(np.exp(logs), dtype=np.float64)
     values[0], values[-1] = low, high
     return values

@@ -94,7 +94,7 @@ def degree_rows(layout: Float64) -> Float64:
 
 def active_degrees(degrees: Float64) -> tuple[bool, ...]:
     """Return which degrees are larger than one in any of the layouts."""
-    return tuple((degrees > 1).any(axis=1).tolist())
+    return tuple(bool((row > 1).any()) for row in degrees)
 
 
 @lru_cache(maxsize=4096)

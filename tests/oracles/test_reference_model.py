@@ -5,7 +5,7 @@
 
 import ast
 import os
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 import jax
@@ -50,12 +50,13 @@ def physics():
 
 def test_matmul_time() -> None:
     rows = table("epoch_matmul_time.csv")
-    for (gpu, is_weight_gradient), group in rows.group_by("gpu", "for_weight_grads"):
+    for key, group in rows.group_by("gpu", "for_weight_grads"):
+        gpu, is_weight_gradient = str(key[0]), bool(key[1])
         file = f"hardware/{hardware_of(gpu)}.yaml"
         numbers = hardware_fields(load_chip(read_yaml(CONF_DIRECTORY / file), file), "auto")
         chip = Hardware(**{name: jnp.float64(numbers[name]) for name in field_names(Hardware)})
 
-        def time_s(d1, d2, b, chip=chip, flag=bool(is_weight_gradient)):
+        def time_s(d1, d2, b, *, chip: Hardware, flag: bool):
             return hierarchy_matmul_time_s(
                 rows=d1,
                 columns=d2,
@@ -67,7 +68,8 @@ def test_matmul_time() -> None:
             )
 
         sides = [jnp.asarray(group[side].to_numpy(), dtype=jnp.float64) for side in ("d1", "d2", "b")]
-        np.testing.assert_allclose(jax.vmap(time_s)(*sides), group["time_s"].to_numpy(), rtol=ROUNDING)
+        got = jax.vmap(partial(time_s, chip=chip, flag=is_weight_gradient))(*sides)
+        np.testing.assert_allclose(got, group["time_s"].to_numpy(), rtol=ROUNDING)
 
 
 def batch_points(rows: pl.DataFrame) -> pl.DataFrame:
