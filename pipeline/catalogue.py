@@ -102,7 +102,14 @@ def network_fields(chip: Chip, topology: Topology) -> list[dict[str, float]]:
 def _given(chip: Chip, spec: NetworkLevelSpec, key: str, chip_key: str) -> float | None:
     """Return a number of a level: its own, or that of the chip's link it uses, or None."""
     own = getattr(spec, key)
-    return own if own is not None or not spec.takes_from else getattr(chip, f"{spec.takes_from}_{chip_key}", None)
+    if own is not None or not spec.takes_from:
+        return own
+    link = getattr(chip, f"{spec.takes_from}_{chip_key}", None)
+    if (
+        link is None and chip.network_levels
+    ):  # a chip that lists its levels: its first is its scale-up, its last its scale-out
+        return getattr(chip.network_levels[0 if spec.takes_from == "scale_up" else -1], key)
+    return link
 
 
 def _level_fields(chip: Chip, spec: NetworkLevelSpec, where: str, *, is_last: bool) -> dict[str, float]:

@@ -4,7 +4,14 @@ import math
 
 import pytest
 
-from pipeline.catalogue import hardware_fields, load_chip, load_topology, network_fields, read_entries, resolved_precision
+from pipeline.catalogue import (
+    hardware_fields,
+    load_chip,
+    load_topology,
+    network_fields,
+    read_entries,
+    resolved_precision,
+)
 from pipeline.errors import UserError
 
 EXACT = 0.0
