@@ -28,7 +28,7 @@ SECTIONS = {
     "study": ("name", "question", "command", "headline"),
     "run": ("limit_s", "precision", "accelerator_count", "training_flop_minimum", "training_flop_maximum"),
 }
-PLAIN = ("keep", "unit_scenarios", "results", "resume")
+PLAIN = ("keep", "unit_scenarios", "results", "resume", "replace")
 COUNT_LIMIT = 1 << 44
 
 
@@ -57,6 +57,7 @@ class StudyConfig:
     unit_scenarios: int
     results: str
     resume: bool
+    replace: bool
     as_composed: Mapping[str, Any] = field(repr=False)
 
 
@@ -152,6 +153,7 @@ def read_study(plain: Mapping[str, Any]) -> StudyConfig:
         unit_scenarios=int(_number("", "unit_scenarios", plain.get("unit_scenarios"), above=0, default=256)),
         results=str(plain.get("results") or f"outputs/{name}"),
         resume=bool(plain.get("resume")),
+        replace=bool(plain.get("replace")),
         as_composed=plain,
     )
 
