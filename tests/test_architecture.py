@@ -14,7 +14,9 @@ COMMAND_START_MODULES = ("jax", "hydra", "plotly", "pyarrow", "scipy", "dash")
 
 
 def lint_imports(folder: Path) -> subprocess.CompletedProcess[str]:
-    code = "import sys; sys.path.insert(0, '.'); from importlinter.cli import lint_imports_command; lint_imports_command()"
+    code = (
+        "import sys; sys.path.insert(0, '.'); from importlinter.cli import lint_imports_command; lint_imports_command()"
+    )
     return subprocess.run([sys.executable, "-c", code, "--no-cache"], cwd=folder, capture_output=True, text=True)
 
 

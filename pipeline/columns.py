@@ -1,0 +1,108 @@
+"""The glossary of result columns: unit, meaning, source and storage type of each, stated once.
+
+The numbers' units and meanings are the field metadata of the bundles in `models/`; only the keys that the pipeline
+adds are written here. The Parquet metadata, the README's table and the checks of the queries read it.
+"""
+
+import re
+from dataclasses import dataclass, fields, replace
+from typing import Literal
+
+from models.outcome import Outcome
+from models.point import Architecture, Hardware, Layout, NetworkLevel, Workload
+
+ArrowType = Literal["uint64", "int64", "float64", "bool", "dictionary"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """One column of a results table. A dictionary column is text that repeats."""
+
+    name: str
+    unit: str
+    meaning: str
+    source: str
+    arrow_type: ArrowType
+    is_key: bool = False  # what people filter by: gets statistics in the Parquet file
+
+
+def _key(name: str, meaning: str, arrow_type: ArrowType = "dictionary", unit: str = "", source: str = "conf") -> Column:
+    return Column(name=name, unit=unit, meaning=meaning, source=source, arrow_type=arrow_type, is_key=True)
+
+
+def _value(name: str, unit: str, meaning: str, source: str, arrow_type: ArrowType = "float64") -> Column:
+    return Column(name=name, unit=unit, meaning=meaning, source=source, arrow_type=arrow_type)
+
+
+_KEYS = (
+    _key("point_id", "number of the point (scenario and layout) within its run", "uint64", source="grid"),
+    _key("scenario_id", "number of the scenario within its run", "uint64", source="grid"),
+    _key("study", "study that the row belongs to"),
+    _key("hardware", "accelerator: an entry of conf/hardware"),
+    _key("topology", "network: an entry of conf/topology"),
+    _key("model", "model or family of models: an entry of conf/model"),
+    _key("physics", "cost model preset: an entry of conf/physics"),
+    _key("economics", "prices and their assumptions: an entry of conf/economics"),
+    _key("policy", "export rule: an entry of conf/policy"),
+    _key("precision", "number format of the matmuls, settled (never `auto`)"),
+    _key("accelerator_count", "accelerators in the run", "int64", "1", "search"),
+    _key("training_flop", "model FLOP of the whole run", "float64", "FLOP", "models.scaling"),
+    _key("is_feasible", "some layout fits in memory and ends within the run limit", "bool", "0/1", "search"),
+    _key("infeasible_reason", "empty if feasible, else no_layout, memory or time", source="search"),
+    _key("bottleneck", "the largest part of the step time", source="models.step"),
+)
+_VALUES = (
+    _value("parameter_count", "1", "parameters of the model", "models.scaling"),
+    _value("active_parameter_count", "1", "parameters that one token uses", "models.scaling"),
+    _value("run_limit_s", "s", "time within which the run must end", "conf"),
+    _value("run_time_s", "s", "time of the whole run", "models.run"),
+    _value("candidate_count", "1", "layouts that the search looked at for this row", "search", "int64"),
+    _value("tensor_ranks", "1", "tensor-parallel degree: over d_model times over d_ff", "search", "int64"),
+    _value("purchase_usd", "USD", "purchase price of all accelerators with their servers", "pipeline.prices"),
+)
+_TEXTS = (_value("schedule", "", "pipeline schedule: 1f1b (interleaved) or zero_bubble", "search", "dictionary"),)
+_INTEGERS = re.compile(r"(_count|_ranks|_token|^d_model|^d_ff|^shard_\w+|^rank_\w+)$")
+_LEVELS = 4
+
+
+def _bundle(cls: type, source: str, prefix: str = "", integers: bool = False) -> list[Column]:
+    """Return the columns of a bundle's numbers, from their field metadata."""
+    columns = []
+    for each in fields(cls):
+        unit, meaning = each.metadata["unit"], each.metadata["meaning"]
+        flag = unit == "0/1"
+        whole = integers and _INTEGERS.search(each.name)
+        arrow_type: ArrowType = "bool" if flag else "int64" if whole else "float64"
+        columns.append(_value(prefix + each.name, unit, meaning, source, arrow_type))
+    return columns
+
+
+def _level(column: Column, level: int) -> Column:
+    return replace(column, name=f"{column.name}_level_{level}", meaning=f"{column.meaning}, inside level {level}")
+
+
+def _glossary() -> dict[str, Column]:
+    layout = _bundle(Layout, "search", integers=True)
+    columns = [
+        *_bundle(Hardware, "catalogue"),
+        *(each for level in range(_LEVELS) for each in _bundle(NetworkLevel, "catalogue", f"level_{level}_")),
+        *_bundle(Architecture, "catalogue, models.scaling", integers=True),
+        *_bundle(Workload, "catalogue, models.scaling"),
+        *layout,
+        *(_level(each, level) for level in range(_LEVELS) for each in layout if each.name.endswith("_ranks")),
+        *_bundle(Outcome, "models.step"),
+        *_VALUES,
+        *_TEXTS,
+        *_KEYS,
+    ]
+    return {each.name: each for each in columns}
+
+
+GLOSSARY: dict[str, Column] = _glossary()
+
+
+def glossary_markdown(names: list[str] | None = None) -> str:
+    """Return the glossary, or the named part of it, as a markdown table."""
+    chosen = [GLOSSARY[name] for name in (names or sorted(GLOSSARY))]
+    lines = [f"| `{each.name}` | {each.unit or 'text'} | {each.meaning} |" for each in chosen]
+    return "\n".join(["| column | unit | meaning |", "|---|---|---|", *lines])

@@ -1,0 +1,92 @@
+"""From a table of columns to the bytes of a Parquet file: the same table always gives the same bytes."""
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from pipeline.columns import GLOSSARY, Column
+
+Table = Mapping[str, Any]  # name -> NumPy array, or Arrow array for text that is already dictionary encoded
+PARTITION = "hardware"
+COMPRESSION = "lz4"  # measured against zstd on 41 columns: 1.5 times the rows per CPU-second for 8% more bytes
+ROW_GROUP_ROWS = 1 << 20
+_TYPES = {"uint64": pa.uint64(), "int64": pa.int64(), "float64": pa.float64(), "bool": pa.bool_()}
+_TEXT = pa.dictionary(pa.int32(), pa.string())
+
+
+def column_of(name: str) -> Column:
+    """Return the glossary's entry, or say which file must explain the column."""
+    if name not in GLOSSARY:
+        raise KeyError(f"column {name} is not in the glossary; describe it in pipeline/columns.py")
+    return GLOSSARY[name]
+
+
+@lru_cache(maxsize=1024)
+def field_of(name: str) -> pa.Field:
+    """Return a column's Arrow field, with unit, meaning and source as metadata."""
+    column = column_of(name)
+    arrow_type = _TEXT if column.arrow_type == "dictionary" else _TYPES[column.arrow_type]
+    return pa.field(
+        name, arrow_type, metadata={"unit": column.unit, "meaning": column.meaning, "source": column.source}
+    )
+
+
+def arrow_table(table: Table) -> pa.Table:
+    """Return the table with the glossary's types and metadata; not-a-number becomes null."""
+    schema = pa.schema([field_of(name) for name in table])
+    return pa.Table.from_arrays([_array(table[each.name], each.type) for each in schema], schema=schema)
+
+
+def _array(values: Any, arrow_type: pa.DataType) -> pa.Array:
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    if isinstance(values, pa.Array):
+        return values if values.type == arrow_type else values.cast(arrow_type)
+    values = np.asarray(values)
+    if pa.types.is_dictionary(arrow_type):
+        return _dictionary(values)
+    if pa.types.is_floating(arrow_type):
+        return pa.array(values.astype(np.float64, copy=False), from_pandas=True)
+    if values.dtype.kind == "f":
+        unknown = np.isnan(values)
+        whole = np.where(unknown, 0.0, values).astype(arrow_type.to_pandas_dtype())
+        return pa.array(whole, type=arrow_type, mask=unknown if unknown.any() else None)
+    return pa.array(values.astype(arrow_type.to_pandas_dtype(), copy=False), type=arrow_type)
+
+
+def _dictionary(values: np.ndarray) -> pa.DictionaryArray:
+    """Return text dictionary encoded; a column of one value, the usual case, without looking at each."""
+    if len(values) and (values == values[0]).all():
+        codes = np.zeros(len(values), dtype=np.int32)
+        return pa.DictionaryArray.from_arrays(codes, pa.array([str(values[0])]))
+    distinct, codes = np.unique(values.astype(str), return_inverse=True)
+    return pa.DictionaryArray.from_arrays(codes.astype(np.int32), pa.array(distinct.tolist(), type=pa.string()))
+
+
+def by_partition(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
+    """Yield each chip's rows, in the order of the table, without the column that the folder's name states."""
+    chips = table[PARTITION].combine_chunks()
+    for chip in sorted(set(chips.dictionary.to_pylist())):
+        rows = table if len(chips.dictionary) == 1 else table.filter(pc.equal(table[PARTITION], chip))
+        yield chip, rows.drop_columns([PARTITION])
+
+
+def parquet_bytes(table: pa.Table) -> pa.Buffer:
+    """Return a Parquet file: floats plain, text and whole numbers dictionary encoded, statistics on keys alone."""
+    sink = pa.BufferOutputStream()
+    encoded = [each.name for each in table.schema if not pa.types.is_floating(each.type)]
+    encoded = [name for name in encoded if GLOSSARY[name].arrow_type in ("int64", "dictionary")]
+    pq.write_table(
+        table,
+        sink,
+        compression=COMPRESSION,
+        use_dictionary=encoded,
+        write_statistics=[each.name for each in table.schema if GLOSSARY[each.name].is_key],
+        row_group_size=ROW_GROUP_ROWS,
+    )
+    return sink.getvalue()
