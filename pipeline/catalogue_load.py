@@ -19,6 +19,7 @@ from pipeline.errors import UserError
 
 Entry = TypeVar("Entry")
 NOT_KEYS = ("id", "file", "sources", "levels", "network_levels", "published")  # given in their own way
+BLOCKS = ("all", "published")  # source records of many numbers at once: no single range
 LEVEL_COUNT_LIMIT = 4
 
 
@@ -92,7 +93,7 @@ def read_source(record: object, file: str, key: str) -> Source:
         raise fail(file, f"{place}.kind", record.get("kind"), f"must be one of {', '.join(SOURCE_KINDS)}", "choose one")
     uncertain = record["kind"] in UNCERTAIN_KINDS
     has_range = all(isinstance(record.get(end), int | float) for end in ("low", "high"))
-    if uncertain and not has_range:
+    if uncertain and not has_range and key not in BLOCKS:
         raise fail(file, place, record["kind"], "needs low and high", "say how far off the number may be")
     if has_range and not record["low"] <= record["high"]:
         raise fail(file, place, record["low"], f"low must be <= high ({record['high']:g})", "swap them")
