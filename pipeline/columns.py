@@ -37,6 +37,9 @@ def _value(name: str, unit: str, meaning: str, source: str, arrow_type: ArrowTyp
 _KEYS = (
     _key("point_id", "number of the point (scenario and layout) within its run", "uint64", source="grid"),
     _key("scenario_id", "number of the scenario within its run", "uint64", source="grid"),
+    _key(
+        "series_id", "scenario_id of the first of the scenarios that differ in the model alone", "uint64", source="grid"
+    ),
     _key("study", "study that the row belongs to"),
     _key("hardware", "accelerator: an entry of conf/hardware"),
     _key("topology", "network: an entry of conf/topology"),
@@ -58,6 +61,12 @@ _VALUES = (
     _value("run_time_s", "s", "time of the whole run", "models.run"),
     _value("candidate_count", "1", "layouts that the search looked at for this row", "search", "int64"),
     _value("tensor_ranks", "1", "tensor-parallel degree: over d_model times over d_ff", "search", "int64"),
+    _value(
+        "accelerator_purchase_usd",
+        "USD",
+        "price of one accelerator at release with its share of the server",
+        "catalogue",
+    ),
     _value("purchase_usd", "USD", "purchase price of all accelerators with their servers", "pipeline.prices"),
 )
 _TEXTS = (_value("schedule", "", "pipeline schedule: 1f1b (interleaved) or zero_bubble", "search", "dictionary"),)

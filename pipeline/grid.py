@@ -140,6 +140,7 @@ def _block(
     fixed = {**hardware_fields(chip, study.run.precision), "word_byte": word_byte(precision)}
     for level, numbers in enumerate(network):
         fixed |= {f"level_{level}_{name}": float(value) for name, value in numbers.items()}
+    fixed["accelerator_purchase_usd"] = (chip.release_price_usd or np.nan) * (chip.server_overhead_ratio or 1.0)
     fixed |= {"run_limit_s": study.run.limit_s, COUNT_AXIS: float(study.run.accelerator_count)}
     points = _family_columns(study, model, entry)
     for name, _ in study.axes:

@@ -62,7 +62,9 @@ def block_table(block: Block, inside: NDArray[np.int64], ids: NDArray[np.int64])
     scenarios = scenario_table(block, columns)
     winners = search(scenarios, block.physics.physics, block.physics.rules)
     outcome = winner_outcomes(scenarios, winners, block.physics.physics)
-    return result_columns(block, ids, columns, scenarios, winners, outcome)
+    table = result_columns(block, ids, columns, scenarios, winners, outcome)
+    table["series_id"] = (ids - inside + inside % (block.size // block.point_count)).astype(np.uint64)
+    return table
 
 
 def result_columns(
@@ -96,6 +98,8 @@ def result_columns(
         spread[winners.is_feasible] = values
         table[name] = spread
     table["run_time_s"] = table["step_time_s"] * scenarios.steps
+    purchase_usd = table["accelerator_count"] * columns["accelerator_purchase_usd"]
+    table["purchase_usd"] = np.where(winners.is_feasible, purchase_usd, np.nan)
     return table
 
 

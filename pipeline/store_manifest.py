@@ -3,6 +3,7 @@
 import hashlib
 import json
 import platform
+import re
 import subprocess
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
@@ -59,27 +60,38 @@ def catalogue_rows(config: Mapping[str, Any]) -> list[dict[str, Any]]:
     rows = []
     for group in GROUPS:
         for entry_id, entry in dict(config.get(group) or {}).items():
-            if not isinstance(entry, Mapping):
-                continue
-            sources = entry.get("sources") or {}
-            rows += [
-                _catalogue_row(group, str(entry_id), str(key), value, sources.get(key) or {})
-                for key, value in entry.items()
-                if key != "sources" and value is not None
-            ]
+            if isinstance(entry, Mapping):
+                sources = entry.get("sources") or {}
+                inputs = {key: value for key, value in entry.items() if key != "sources"}
+                rows += [
+                    {"group": group, "id": str(entry_id), "key": path, **_typed(value), **_source(sources, path)}
+                    for path, value in _leaves(inputs)
+                ]
     return rows
 
 
-def _catalogue_row(group: str, entry_id: str, key: str, value: Any, source: Mapping[str, Any]) -> dict[str, Any]:
+def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield (path, value) of every number and text in an entry: `hbm_byte`, `levels[0].latency_s`."""
+    if isinstance(value, Mapping):
+        for key, each in value.items():
+            yield from _leaves(each, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, list | tuple):
+        for index, each in enumerate(value):
+            yield from _leaves(each, f"{path}[{index}]")
+    elif value is not None:
+        yield path, value
+
+
+def _typed(value: Any) -> dict[str, Any]:
     is_number = isinstance(value, int | float)
-    return {
-        "group": group,
-        "id": entry_id,
-        "key": key,
-        "value": float(value) if is_number else None,
-        "text": None if is_number else value if isinstance(value, str) else canonical_json(value),
-        **{each: source.get(each) for each in ("kind", "ref", "where", "as_printed", "low", "high", "note")},
-    }
+    return {"value": float(value) if is_number else None, "text": None if is_number else str(value)}
+
+
+def _source(sources: Mapping[str, Any], path: str) -> dict[str, Any]:
+    """Return the source record of an input: its own, or that of the list or block it stands in."""
+    whole = re.split(r"[.\[]", path)[0]
+    source = sources.get(path) or sources.get(whole) or {}
+    return {each: source.get(each) for each in ("kind", "ref", "where", "as_printed", "low", "high", "note")}
 
 
 def identity_of(study: Mapping[str, Any], units: list[str]) -> dict[str, Any]:

@@ -58,6 +58,7 @@ def rows(chip: str, first: int, sizes: np.ndarray) -> Table:
     return {
         "point_id": ids,
         "scenario_id": ids,
+        "series_id": np.full(n, list(CHIPS).index(chip) * len(SIZES_FLOP)),
         **{key: np.full(n, value) for key, value in {"study": "made_up", "hardware": chip}.items()},
         **{key: np.full(n, value) for key, value in {"topology": "vendor", "model": "dense"}.items()},
         **{key: np.full(n, value) for key, value in {"physics": "epoch2024", "precision": "bf16"}.items()},
