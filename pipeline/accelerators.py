@@ -1,0 +1,65 @@
+"""From catalogue entries to what the calibrated physics takes of chips and networks."""
+
+from pipeline.catalogue import Chip, Topology, network_fields, peak_flop_per_s, resolved_precision
+from pipeline.catalogue_load import fail
+
+NVIDIA_EXPONENTIAL_PER_CLOCK = 16.0  # special-function results a clock and SM: CUDA C++ programming guide, table 5
+ULTRA_EXPONENTIAL_PER_CLOCK = 32.0  # Blackwell Ultra doubles it: NVIDIA, Inside Blackwell Ultra, 2025-08
+ULTRA = ("b300", "gb300_nvl72")
+FLOP_PER_EXPONENTIAL = 130.0  # A100's matmul rate over its special-function rate: assumed where no rate is published
+SUSTAINED_CLOCK_HZ = 1.92e9  # clock of Hopper and Blackwell parts under load; a printed boost clock may be higher
+
+
+def sixteen_bit_peak(chip: Chip) -> float:
+    """Return the dense peak that 16-bit arithmetic has, or FP32's on a chip without it."""
+    peaks = [peak_flop_per_s(chip, name) or 0.0 for name in ("bf16", "fp16")]
+    return max(peaks) or peak_flop_per_s(chip, "fp32") or 0.0
+
+
+def exponential_per_s(chip: Chip) -> float:
+    """Return how many exponentials the chip computes a second: units x clock x 16 (32 on Blackwell Ultra).
+
+    Where no vendor figure exists, the 16-bit peak / 130, A100's ratio.
+    """
+    if chip.vendor != "NVIDIA" or not chip.multiprocessor_count:
+        return sixteen_bit_peak(chip) / FLOP_PER_EXPONENTIAL
+    clock_hz = min(chip.boost_clock_hz or SUSTAINED_CLOCK_HZ, SUSTAINED_CLOCK_HZ)
+    rate = ULTRA_EXPONENTIAL_PER_CLOCK if chip.id in ULTRA else NVIDIA_EXPONENTIAL_PER_CLOCK
+    return chip.multiprocessor_count * clock_hz * rate
+
+
+def accelerator_fields(chip: Chip, precision: str) -> dict[str, float]:
+    """Return the fields of `models.transformer_point.Accelerator` for a chip at a precision.
+
+    Linear layers run at the precision's peak, everything else at the 16-bit peak. Raises UserError in one line.
+    """
+    resolved = resolved_precision(chip, precision)
+    linear = peak_flop_per_s(chip, resolved)
+    if not linear:
+        key = f"peak_dense_{resolved}_flop_per_s"
+        raise fail(chip.file, key, linear, f"{chip.id} has no {resolved} peak", "choose precision auto or another")
+    sixteen = sixteen_bit_peak(chip)
+    return {
+        "peak_16bit_flop_per_s": sixteen,
+        "peak_linear_flop_per_s": max(linear, sixteen) if resolved in ("fp8", "fp4", "int8") else linear,
+        "achievable_matmul_fraction": float(chip.sustained_fraction or 0.0),
+        "exponential_per_s": exponential_per_s(chip),
+        "hbm_byte_per_s": float(chip.hbm_byte_per_s or 0.0),
+        "processor_count": float(chip.multiprocessor_count or 1.0),
+        "power_ratio": 1.0,
+    }
+
+
+def link_fields(chip: Chip, topology: Topology) -> dict[str, float]:
+    """Return the fields of `models.transformer_point.Links`: the scale-up domain and the network across domains.
+
+    With more than two levels the lowest is the domain and the slowest of the others carries what leaves it.
+    """
+    levels = network_fields(chip, topology)
+    lowest = levels[0]
+    above = levels[1:] or [lowest]
+    return {
+        "scale_up_byte_per_s": lowest["one_way_byte_per_s"],
+        "scale_out_byte_per_s": min(level["one_way_byte_per_s"] for level in above),
+        "domain_ranks": lowest["group_ranks"] if len(levels) > 1 else 1e15,
+    }
