@@ -1,0 +1,39 @@
+-- View `scenarios`: the best row of each scenario. Ties: step time, then traffic time, then smaller degrees.
+create or replace view scenarios as
+select *
+from points
+qualify row_number() over (
+    partition by scenario_id
+    order by
+        is_feasible desc, step_time_s, tensor_time_s + layer_transfer_time_s + data_time_s,
+        data_ranks, pipeline_ranks, tensor_model_ranks, expert_ranks, microbatch_count
+) = 1;
+
+-- Table `catalogue`: one row for each input of the study, with where it comes from.
+create or replace table catalogue as
+with manifest as (
+    select unnest(catalogue) as entry
+    from read_json(
+        getvariable('results') || '/manifest.json',
+        columns = {
+            catalogue: 'struct("group" varchar, id varchar, key varchar, value double, text varchar, kind varchar,
+                ref varchar, "where" varchar, as_printed varchar, low double, high double, note varchar)[]'
+        },
+        maximum_object_size = 1000000000
+    )
+)
+select
+    entry."group" as catalogue_group, entry.id as entry_id, entry.key as input, entry.value, entry.text,
+    entry.kind, entry.ref, entry."where" as source_place, entry.as_printed, entry.low, entry.high, entry.note
+from manifest;
+
+-- View `chips`: one row for each accelerator of the study.
+create or replace view chips as
+select
+    entry_id as hardware,
+    max(text) filter (input = 'name') as name,
+    max(text) filter (input = 'vendor') as vendor,
+    max(text) filter (input = 'released') as released
+from catalogue
+where catalogue_group = 'hardware'
+group by entry_id;

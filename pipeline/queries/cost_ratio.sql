@@ -1,0 +1,59 @@
+-- Question: What does the same run take on one chip against another, in chips and in purchase cost?
+-- One row per: pair (chip and network, baseline chip and network) for one model family and physics
+-- Columns:
+--   hardware: accelerator
+--   topology: its network
+--   model: model family
+--   physics: cost model preset
+--   series_id: scenarios that differ in model size alone share it
+--   training_flop [FLOP]: the smallest run swept that is at least as large as asked
+--   accelerator_count [1]: accelerators that the run takes, empty if it is infeasible
+--   model_flop_utilisation_fraction [1]: its utilisation
+--   run_time_day [day]: its time
+--   purchase_million_usd [million USD]: purchase price of its accelerators with their servers, each as of its release
+--   baseline_hardware: the chip compared with
+--   baseline_topology: its network
+--   baseline_purchase_million_usd [million USD]: purchase price of the baseline's run
+--   accelerator_ratio [1]: accelerators / baseline's accelerators
+--   purchase_ratio [1]: purchase price / baseline's purchase price
+-- Parameters:
+--   training_flop [FLOP] = 2.1e25: size of the run asked for (about that of GPT-4)
+--   baseline = all: the chip compared with
+--   baseline_topology = the same: the baseline's network; by default each row's own
+-- Ties: none, a series has one row
+with source as (
+    select *
+    from scenarios
+    where training_flop >= coalesce(getvariable('training_flop')::double, 2.1e25)
+    qualify training_flop = min(training_flop) over (partition by series_id)
+),
+baseline as (
+    select * from source where hardware = coalesce(getvariable('baseline'), hardware)
+),
+pairs as (
+    select
+        source.*,
+        baseline.hardware as baseline_hardware,
+        baseline.topology as baseline_topology,
+        if(baseline.is_feasible, baseline.accelerator_count, null) as baseline_accelerator_count,
+        baseline.purchase_usd as baseline_purchase_usd
+    from source
+    join baseline
+        on source.model = baseline.model
+        and source.physics = baseline.physics
+        and source.training_flop = baseline.training_flop
+        and source.run_limit_s = baseline.run_limit_s
+        and baseline.topology = coalesce(getvariable('baseline_topology'), source.topology)
+),
+final as (
+    select
+        hardware, topology, model, physics, series_id, training_flop,
+        if(is_feasible, accelerator_count, null) as accelerator_count,
+        model_flop_utilisation_fraction, run_time_s / 86400 as run_time_day, purchase_usd / 1e6 as purchase_million_usd,
+        baseline_hardware, baseline_topology, baseline_purchase_usd / 1e6 as baseline_purchase_million_usd,
+        if(is_feasible, accelerator_count, null) / baseline_accelerator_count as accelerator_ratio,
+        purchase_usd / baseline_purchase_usd as purchase_ratio
+    from pairs
+)
+select * from final
+order by model, physics, baseline_hardware, baseline_topology, hardware, topology, series_id

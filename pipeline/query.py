@@ -1,0 +1,225 @@
+"""Questions to a results folder: static `.sql` files, or SQL of one's own, run by DuckDB over the Parquet parts."""
+
+import argparse
+import difflib
+import re
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from pipeline.errors import UserError
+from pipeline.query_format import FORMATS, write_rows
+from pipeline.store_files import LocalFolder, RemoteFolder, open_folder
+
+OUTPUTS = "outputs"
+_COLUMN = re.compile(r"--   (?P<name>\w+)(?: \[(?P<unit>[^\]]+)\])?(?: = (?P<default>[^:]+))?: (?P<meaning>.+)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Described:
+    """A column or a parameter, as a query's header describes it."""
+
+    name: str
+    unit: str
+    meaning: str
+    default: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Query:
+    """A question as its file puts it."""
+
+    name: str
+    question: str
+    grain: str
+    columns: tuple[Described, ...]
+    parameters: tuple[Described, ...]
+    ties: str
+    sql: str
+
+
+def query_names() -> list[str]:
+    """Return the names of the questions that come with flopscape."""
+    files = resources.files("pipeline.queries").iterdir()
+    return sorted(each.name[:-4] for each in files if each.name.endswith(".sql") and not each.name.startswith("_"))
+
+
+def packaged_sql(name: str) -> str:
+    """Return the text of a file of `pipeline/queries`."""
+    return (resources.files("pipeline.queries") / f"{name}.sql").read_text(encoding="utf-8")
+
+
+def read_query(name: str) -> Query:
+    """Return one of the questions that come with flopscape, or refuse the name with the closest ones."""
+    if name not in query_names():
+        close = difflib.get_close_matches(name, query_names(), n=1)
+        remedy = f"did you mean {close[0]}?" if close else "see `flopscape query --list`"
+        raise UserError(f"command line: query {name}: no such question, file or SQL statement; {remedy}")
+    return parse_query(name, packaged_sql(name))
+
+
+def parse_query(name: str, sql: str) -> Query:
+    """Return a query with its header taken apart."""
+    words: dict[str, str] = {}
+    lists: dict[str, list[Described]] = {"Columns": [], "Parameters": []}
+    section = ""
+    for line in sql.splitlines():
+        if not line.startswith("--"):
+            break
+        described = _COLUMN.fullmatch(line)
+        if described and section in lists:
+            lists[section].append(Described(**{key: value or "" for key, value in described.groupdict().items()}))
+        elif heading := re.fullmatch(r"-- ([A-Z][\w ]*):\s*(.*)", line):
+            section = heading[1]
+            words[section] = heading[2]
+    return Query(
+        name=name,
+        question=words.get("Question", ""),
+        grain=words.get("One row per", ""),
+        columns=tuple(lists["Columns"]),
+        parameters=tuple(lists["Parameters"]),
+        ties=words.get("Ties", ""),
+        sql=sql,
+    )
+
+
+def latest_results() -> str:
+    """Return the folder under outputs/ whose manifest is the newest."""
+    manifests = sorted(Path(OUTPUTS).glob("*/manifest.json"), key=lambda path: path.stat().st_mtime)
+    if not manifests:
+        raise UserError(
+            f"{OUTPUTS}/: holds no results yet; run `flopscape sweep` first or name a folder: --results DIR"
+        )
+    return str(manifests[-1].parent)
+
+
+def connect(results: str) -> duckdb.DuckDBPyConnection:
+    """Return an in-memory database with the views `points`, `scenarios`, `catalogue`, `chips` of a results folder."""
+    folder = open_folder(results)
+    manifest = folder.read("manifest.json")
+    if manifest is None:
+        raise UserError(f"{results}: holds no manifest.json; name a results folder with --results DIR")
+    if not any(name.endswith(".parquet") for name in folder.names("points")):
+        raise UserError(f"{results}: holds no points yet; run its sweep to the end (resume=true) first")
+    connection = duckdb.connect()
+    if isinstance(folder, LocalFolder):
+        set_variables(connection, {"results": results.rstrip("/")})
+        connection.execute(packaged_sql("_points"))
+        connection.execute(packaged_sql("_views"))
+        return connection
+    connection.register("points", _remote_points(folder))
+    with tempfile.TemporaryDirectory() as copy:
+        (Path(copy) / "manifest.json").write_bytes(manifest)
+        set_variables(connection, {"results": copy})
+        connection.execute(packaged_sql("_views"))
+    set_variables(connection, {"results": results})
+    return connection
+
+
+def _remote_points(folder: RemoteFolder) -> Any:
+    """Return the parts as an Arrow dataset, which DuckDB scans with its filters pushed down."""
+    from pyarrow import dataset
+
+    files = [f"{folder.path}/{name}" for name in folder.names("points") if name.endswith(".parquet")]
+    return dataset.dataset(
+        files,
+        format="parquet",
+        filesystem=folder.filesystem,
+        partitioning="hive",
+        partition_base_dir=f"{folder.path}/points",
+    )
+
+
+def set_variables(connection: duckdb.DuckDBPyConnection, values: Mapping[str, str | float]) -> None:
+    """Set variables that a query reads with getvariable()."""
+    for name, value in values.items():
+        literal = "'" + value.replace("'", "''") + "'" if isinstance(value, str) else repr(value)
+        connection.execute(f'set variable "{name}" = {literal}')
+
+
+def ask(
+    connection: duckdb.DuckDBPyConnection, query: Query, parameters: Mapping[str, str | float] | None = None
+) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """Return (column names, rows) of a question, with parameters for this question alone."""
+    parameters = dict(parameters or {})
+    known = {each.name for each in query.parameters}
+    for name in parameters:
+        if name not in known and query.question:
+            remedy = f"it takes {', '.join(sorted(known))}" if known else "it takes none"
+            raise UserError(f"command line: query {query.name}: {name}: no such parameter; {remedy}")
+    set_variables(connection, parameters)
+    try:
+        cursor = connection.execute(query.sql)
+        return [each[0] for each in cursor.description or []], cursor.fetchall()
+    except duckdb.Error as error:
+        text = " ".join(str(error).split())[:300]
+        raise UserError(f"query {query.name}: {text}; see the columns with `describe points`") from error
+    finally:
+        for name in parameters:
+            connection.execute(f'reset variable "{name}"')
+
+
+def read_parameter(text: str) -> tuple[str, str | float]:
+    """Return (name, value) of `name=value`; what reads as a number is one."""
+    name, equals, value = text.partition("=")
+    if not equals or not re.fullmatch(r"[a-z_]\w*", name):
+        raise UserError(f"command line: {text}: must be name=value; parameters stand in `flopscape query --list`")
+    try:
+        return name, float(value)
+    except ValueError:
+        return name, value
+
+
+def find_query(text: str) -> Query:
+    """Return the question that a name, a file or an SQL statement means."""
+    if text.endswith(".sql"):
+        if not Path(text).is_file():
+            raise UserError(f"command line: query {text}: no such file; see `flopscape query --list` for questions")
+        return parse_query(text, Path(text).read_text(encoding="utf-8"))
+    if re.search(r"\s", text.strip()):
+        return parse_query("of your own", text)
+    return read_query(text)
+
+
+def list_text() -> str:
+    """Return every question with its grain and parameters, as text."""
+    lines = []
+    for query in map(read_query, query_names()):
+        lines += [query.name, f"  {query.question}", f"  one row per {query.grain}"]
+        lines += [f"  {each.name}=... {each.meaning} (default: {each.default})" for each in query.parameters]
+    return "\n".join(lines)
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run `flopscape query`."""
+    parser = argparse.ArgumentParser(prog="flopscape query", description="Ask something of a results folder.")
+    parser.add_argument("query", nargs="?", help="a question (see --list), a .sql file, or an SQL statement in quotes")
+    parser.add_argument("parameters", nargs="*", help="name=value for the question's parameters")
+    parser.add_argument("--results", help="results folder or URL (default: the newest under outputs/)")
+    parser.add_argument("--format", choices=FORMATS, default="table", help="default: table, with rounded numbers")
+    parser.add_argument("--output", help="write there instead of printing")
+    parser.add_argument("--list", action="store_true", help="list the questions that come with flopscape")
+    parser.add_argument("--shell", action="store_true", help="type SQL line by line")
+    options = parser.parse_args(argv)
+    if options.list:
+        print(list_text())
+        return 0
+    if not options.query and not options.shell:
+        raise UserError("command line: query: nothing asked; name a question (`flopscape query --list`) or write SQL")
+    query = find_query(options.query) if options.query else None
+    parameters = dict(map(read_parameter, options.parameters))
+    connection = connect(options.results or latest_results())
+    if options.shell:
+        from pipeline.query_shell import shell
+
+        return shell(connection, sys.stdin, sys.stdout)
+    assert query is not None
+    columns, rows = ask(connection, query, parameters)
+    write_rows(columns, rows, options.format, options.output)
+    return 0
