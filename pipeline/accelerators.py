@@ -1,6 +1,6 @@
 """From catalogue entries to what the calibrated physics takes of chips and networks."""
 
-from pipeline.catalogue import Chip, Topology, network_fields, peak_flop_per_s, resolved_precision
+from pipeline.catalogue import Chip, Topology, network_fields, peak_flop_per_s, resolved_precision, word_byte
 from pipeline.catalogue_load import fail
 
 NVIDIA_EXPONENTIAL_PER_CLOCK = 16.0  # special-function results a clock and SM: CUDA C++ programming guide, table 5
@@ -62,4 +62,17 @@ def link_fields(chip: Chip, topology: Topology) -> dict[str, float]:
         "scale_up_byte_per_s": lowest["one_way_byte_per_s"],
         "scale_out_byte_per_s": min(level["one_way_byte_per_s"] for level in above),
         "domain_ranks": lowest["group_ranks"] if len(levels) > 1 else 1e15,
+    }
+
+
+def precision_fields(precision: str) -> dict[str, float]:
+    """Return the fields of `models.transformer_point.Software` that the precision of the linear layers settles.
+
+    Casting to 8 or 4 bits reads 2 bytes and writes a row-wise copy: 3 bytes an element (Micikevicius et al. 2022).
+    """
+    operand_byte = word_byte(precision)
+    return {
+        "operand_byte": operand_byte,
+        "cast_byte": 3.0 if operand_byte < 2.0 else 0.0,
+        "is_4bit": 1.0 if precision == "fp4" else 0.0,
     }

@@ -26,7 +26,16 @@ from pipeline.errors import UserError
 GROUPS = ("hardware", "model", "topology", "physics")
 SECTIONS = {
     "study": ("name", "question", "command", "headline"),
-    "run": ("limit_s", "precision", "accelerator_count", "training_flop_minimum", "training_flop_maximum"),
+    "run": (
+        "limit_s",
+        "precision",
+        "accelerator_count",
+        "training_flop_minimum",
+        "training_flop_maximum",
+        "dataset_token",
+        "global_batch_token",
+        "sequence_token",
+    ),
 }
 PLAIN = ("keep", "unit_scenarios", "results", "resume", "replace")
 COUNT_LIMIT = 1 << 44
@@ -41,6 +50,9 @@ class RunSettings:
     accelerator_count: int  # 0 = the smallest cluster that ends in time
     training_flop_minimum: float
     training_flop_maximum: float
+    dataset_token: float  # 0 = what the model's entry or rule says; so too below
+    global_batch_token: float
+    sequence_token: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,6 +195,10 @@ def _run_settings(run: Mapping[str, Any]) -> RunSettings:
         accelerator_count=int(count),
         training_flop_minimum=lowest,
         training_flop_maximum=_number("run.", "training_flop_maximum", highest, above=lowest, default=math.inf),
+        **{
+            name: _number("run.", name, run.get(name), above=0, default=0.0)
+            for name in ("dataset_token", "global_batch_token", "sequence_token")
+        },
     )
 
 

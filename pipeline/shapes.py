@@ -16,7 +16,7 @@ NEEDED = ("layer_count", "d_model", "head_count", "vocabulary", "sequence_token"
 def transformer_fields(model: ModelShape) -> dict[str, float]:
     """Return one named model as fields of `Transformer`. Raises UserError where the entry lacks its shape.
 
-    MLA: query heads x (head + rotary) wide, keys of the head's own width, values of theirs.
+    MLA: head_dim holds its rotary part; keys are as many as queries but lack it, values have their own width.
     """
     for name in NEEDED:
         if not getattr(model, name):
@@ -36,8 +36,8 @@ def transformer_fields(model: ModelShape) -> dict[str, float]:
         "hidden_width": d_model,
         "ffn_width": number(model.d_ff),
         "ffn_matrix_count": 3.0 if model.ffn_kind in GATED else 2.0,
-        "query_width": heads * (head + rotary),
-        "key_value_width": query_heads * head,
+        "query_width": heads * head,
+        "key_value_width": query_heads * (head - rotary),
         "value_width": heads * value_head,
         "query_rank_width": number(model.mla_query_rank) if is_latent else 0.0,
         "key_value_rank_width": number(model.mla_kv_rank) if is_latent else 0.0,
