@@ -18,7 +18,6 @@ from pipeline.catalogue_schema import (
 from pipeline.errors import UserError
 
 Entry = TypeVar("Entry")
-NOT_KEYS = ("id", "file", "sources", "levels", "network_levels", "published")  # given in their own way
 BLOCKS = ("all", "published")  # source records of many numbers at once: no single range
 LEVEL_COUNT_LIMIT = 4
 
@@ -62,7 +61,7 @@ def read_fields(
             "must be a mapping of keys to values",
             "see the README's recipe",
         )
-    known = {f.name: f for f in fields(schema) if f.name not in NOT_KEYS}
+    known = {f.name: f for f in fields(schema) if "type" in f.metadata}
     for key in mapping:
         if key not in known and key not in extra:
             close = difflib.get_close_matches(str(key), [*known, *extra], n=1)
@@ -158,10 +157,18 @@ def load_chip(mapping: Mapping[str, Any], file: str) -> Chip:
 
 def load_topology(mapping: Mapping[str, Any], file: str) -> Topology:
     """Return a checked network."""
-    values = read_fields(Topology, mapping, file, extra=("sources", "levels"))
+    values = read_fields(Topology, mapping, file, extra=("sources", "levels", "only_hardware"))
+    only = mapping.get("only_hardware") or []
+    if not isinstance(only, list | tuple) or not all(isinstance(each, str) for each in only):
+        raise fail(file, "only_hardware", only, "must be a list of hardware ids", "as in [gtx580]")
     levels = read_levels(mapping.get("levels"), file, "levels", is_chip=False)
     return Topology(
-        id=entry_id(file), file=file, levels=levels, sources=read_sources(mapping.get("sources"), file), **values
+        id=entry_id(file),
+        file=file,
+        levels=levels,
+        only_hardware=tuple(only),
+        sources=read_sources(mapping.get("sources"), file),
+        **values,
     )
 
 

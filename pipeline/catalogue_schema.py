@@ -71,6 +71,7 @@ class Topology:
     file: str
     name: str | None = text("what it is", required=True)
     notes: str | None = text("what to know before believing it")
+    only_hardware: tuple[str, ...] = ()  # chips this network was built for; empty = any
     levels: tuple[NetworkLevelSpec, ...] = ()
     sources: Mapping[str, Source] = field(default_factory=dict)
 
@@ -88,6 +89,7 @@ class Chip:
     reference_name: str | None = text("its name in the tables of the reference model")
     host_bus: str | None = text("PCIe generation and lanes, or what replaces them")
     price_basis: str | None = text("what the release price buys", among=("chip", "server_share", "estimate"))
+    price_day: str | None = text("when the release price was seen, yyyy-mm, if not at release")
     confidence: str | None = text("of the whole entry", among=("published", "derived", "estimate"))
     notes: str | None = text("what to know before believing it")
     # Silicon
