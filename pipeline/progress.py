@@ -23,7 +23,7 @@ def progress_bar(total: int, unit: str, *, console: Console | None = None) -> It
 
     Where stderr is no terminal (a log file, continuous integration) nothing is drawn.
     """
-    console = console or Console(stderr=True)
+    screen = console or Console(stderr=True)
     columns = (
         BarColumn(),
         TaskProgressColumn(),
@@ -32,6 +32,6 @@ def progress_bar(total: int, unit: str, *, console: Console | None = None) -> It
         TextColumn("left"),
         TimeRemainingColumn(compact=True),
     )
-    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+    with Progress(*columns, console=screen, disable=not screen.is_terminal) as progress:
         task = progress.add_task("", total=total, unit=unit)
         yield lambda count: progress.advance(task, count)

@@ -21,6 +21,7 @@ MARKERS = ("circle", "square", "diamond", "triangle-up", "x", "star", "cross", "
 PATTERNS = ("", "/", ".", "x")
 SHARES = ("data_share", "tensor_share", "pipeline_share", "expert_share")
 PANEL_LIMIT = 12
+PANEL_PIXELS, PANEL_GAP_PIXELS = 320, 100
 STYLE = """
 body{font:16px/1.5 system-ui,sans-serif;color:#1a1a1a;background:#fff;max-width:1100px;margin:2rem auto;padding:0 1rem}
 h1{font-size:1.6rem;margin-bottom:.2rem} h2{font-size:1.2rem;margin-top:2.2rem}
@@ -67,7 +68,10 @@ def shares_figure(answers: "Answers") -> go.Figure:
     series = dict(list(by_series(answers, "parallelism_shares").items())[:PANEL_LIMIT])
     columns = 2 if len(series) > 1 else 1
     lines = max(1, -(-len(series) // columns))
-    figure = make_subplots(rows=lines, cols=columns, subplot_titles=list(series), vertical_spacing=0.22 / lines)
+    height = PANEL_PIXELS * lines
+    figure = make_subplots(
+        rows=lines, cols=columns, subplot_titles=list(series), vertical_spacing=PANEL_GAP_PIXELS / height
+    )
     for position, rows in enumerate(series.values()):
         for name, colour, pattern in zip(SHARES, COLOURS, PATTERNS, strict=False):
             figure.add_scatter(
@@ -85,7 +89,8 @@ def shares_figure(answers: "Answers") -> go.Figure:
             )
     figure.update_xaxes(type="log", exponentformat="power", title="training compute, FLOP")
     figure.update_yaxes(range=[0, 1], title="share of log(accelerators)")
-    figure.update_layout(**{**LAYOUT, "legend": {"orientation": "h", "y": 1.0 + 0.14 / lines}}, height=80 + 330 * lines)
+    legend = {"orientation": "h", "y": 1.0 + PANEL_GAP_PIXELS / 2 / height, "yanchor": "bottom"}
+    figure.update_layout(**{**LAYOUT, "legend": legend}, height=height + 2 * PANEL_GAP_PIXELS)
     return figure
 
 

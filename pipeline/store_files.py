@@ -147,7 +147,7 @@ class RemoteFolder:
 
 def _through_fsspec(url: str) -> tuple[arrow_fs.FileSystem, str]:
     try:
-        import fsspec
+        import fsspec  # pyright: ignore[reportMissingImports]  an extra
     except ImportError as error:
         scheme = url.partition("://")[0]
         raise UserError(

@@ -72,7 +72,7 @@ def by_partition(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
     """Yield each chip's rows, in the order of the table, without the column that the folder's name states."""
     chips = table[PARTITION].combine_chunks()
     for chip in sorted(set(chips.dictionary.to_pylist())):
-        rows = table if len(chips.dictionary) == 1 else table.filter(pc.equal(table[PARTITION], chip))
+        rows = table if len(chips.dictionary) == 1 else table.filter(pc.field(PARTITION) == chip)
         yield chip, rows.drop_columns([PARTITION])
 
 
@@ -81,12 +81,9 @@ def parquet_bytes(table: pa.Table) -> pa.Buffer:
     sink = pa.BufferOutputStream()
     encoded = [each.name for each in table.schema if not pa.types.is_floating(each.type)]
     encoded = [name for name in encoded if GLOSSARY[name].arrow_type in ("int64", "dictionary")]
-    pq.write_table(
-        table,
-        sink,
-        compression=COMPRESSION,
-        use_dictionary=encoded,
-        write_statistics=[each.name for each in table.schema if GLOSSARY[each.name].is_key],
-        row_group_size=ROW_GROUP_ROWS,
-    )
+    options: dict[str, Any] = {  # pyarrow's stubs take no lists of columns, pyarrow does
+        "use_dictionary": encoded,
+        "write_statistics": [each.name for each in table.schema if GLOSSARY[each.name].is_key],
+    }
+    pq.write_table(table, sink, compression=COMPRESSION, row_group_size=ROW_GROUP_ROWS, **options)
     return sink.getvalue()
