@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from models.effects.economics import Economics, RunCost, run_cost
 from models.outcome import Outcome
 from models.packing import (
     DEGREES,
@@ -119,6 +120,15 @@ def best_placement(
     return best_time, tied_traffic[index], index
 
 
+def cost_of_run(rows: Quantity) -> tuple[Scalar, ...]:
+    """Return the fields of `RunCost`, in order, of one run: rows of Economics, accelerators, run time in s."""
+    names = field_names(Economics)
+    economics = Economics(**dict(zip(names, rows, strict=False)))
+    count, run_time_s = rows[len(names)], rows[len(names) + 1]
+    cost = run_cost(economics=economics, accelerator_count=count, run_time_s=run_time_s)
+    return tuple(getattr(cost, name) for name in field_names(RunCost))
+
+
 @lru_cache(maxsize=64)
 def kernel(name: str, level_count: int) -> Callable[..., Any]:
     """Return the compiled, batched form of one of the functions above: points along the last axis of each matrix."""
@@ -126,6 +136,8 @@ def kernel(name: str, level_count: int) -> Callable[..., Any]:
         return jax.jit(jax.vmap(partial(outcome_of_point, level_count=level_count), in_axes=(1, None)))
     if name == "bound":
         return jax.jit(jax.vmap(partial(bound_of_layout, level_count=level_count), in_axes=(1, None)))
+    if name == "cost":
+        return jax.jit(jax.vmap(cost_of_run, in_axes=1))
     if name == "best":
         return jax.jit(jax.vmap(partial(best_placement, level_count=level_count), in_axes=(1, None, None)))
     raise KeyError(name)
@@ -173,3 +185,14 @@ def best_placements(
     chunk = max(1, SEARCH_POINTS // width)
     time_s, traffic_s, index = in_chunks(kernel("best", level_count), points, chunk, padded, physics)
     return time_s, traffic_s, index.astype(np.int64)
+
+
+def run_costs(
+    economics: Matrix, accelerator_count: NDArray[Any], run_time_s: NDArray[np.float64]
+) -> dict[str, NDArray[np.float64]]:
+    """Return every field of `RunCost` for packed runs (rows of `Economics`, a column a run)."""
+    rows = np.concatenate([economics, [np.asarray(accelerator_count, dtype=np.float64)], [run_time_s]])
+    if rows.shape[1] == 0:
+        return {name: np.zeros(0) for name in field_names(RunCost)}
+    values = in_chunks(kernel("cost", 0), rows, POINT_CHUNK)
+    return dict(zip(field_names(RunCost), values, strict=True))

@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass, fields, replace
 from typing import Literal
 
+from models.effects.economics import Economics, RunCost
 from models.outcome import Outcome
 from models.point import Architecture, Hardware, Layout, NetworkLevel, Workload
 
@@ -61,13 +62,6 @@ _VALUES = (
     _value("run_time_s", "s", "time of the whole run", "models.run"),
     _value("candidate_count", "1", "layouts that the search looked at for this row", "search", "int64"),
     _value("tensor_ranks", "1", "tensor-parallel degree: over d_model times over d_ff", "search", "int64"),
-    _value(
-        "accelerator_purchase_usd",
-        "USD",
-        "price of one accelerator at release with its share of the server",
-        "catalogue",
-    ),
-    _value("purchase_usd", "USD", "purchase price of all accelerators with their servers", "pipeline.prices"),
 )
 _TEXTS = (_value("schedule", "", "pipeline schedule: 1f1b (interleaved) or zero_bubble", "search", "dictionary"),)
 _INTEGERS = re.compile(r"(_count|_ranks|_token|^d_model|^d_ff|^shard_\w+|^rank_\w+)$")
@@ -100,6 +94,8 @@ def _glossary() -> dict[str, Column]:
         *layout,
         *(_level(each, level) for level in range(_LEVELS) for each in layout if each.name.endswith("_ranks")),
         *_bundle(Outcome, "models.step"),
+        *_bundle(Economics, "pipeline.economics"),
+        *_bundle(RunCost, "models.effects.economics"),
         *_VALUES,
         *_TEXTS,
         *_KEYS,

@@ -16,7 +16,7 @@ from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from hydra.errors import HydraException
 from numpy.typing import NDArray
-from omegaconf import OmegaConf
+from omegaconf import OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
 from pipeline.axes import read_axis
@@ -63,6 +63,8 @@ class StudyConfig:
     question: str
     headline: str
     entries: Mapping[str, Mapping[str, Mapping[str, Any]]]  # group -> id -> entry
+    economics: str
+    economics_entry: Mapping[str, Any]
     run: RunSettings
     axes: tuple[tuple[str, NDArray[np.float64]], ...]
     keep: str
@@ -91,7 +93,12 @@ def _composition_error(error: Exception, overrides: list[str]) -> UserError:
     key = re.search(r"Key '([^']+)' is not in struct|Could not override '([^']+)'", text)
     if key:
         name = next(each for each in key.groups() if each)
-        known = [*GROUPS, *PLAIN, *(f"{section}.{each}" for section, names in SECTIONS.items() for each in names)]
+        known = [
+            *GROUPS,
+            "economics",
+            *PLAIN,
+            *(f"{section}.{each}" for section, names in SECTIONS.items() for each in names),
+        ]
         close = difflib.get_close_matches(name, known, n=1)
         remedy = f"did you mean {close[0]}?" if close else f"known keys: {', '.join(known)} and axes.<name>"
         return UserError(f"command line: {name}: unknown key; {remedy}")
@@ -111,12 +118,15 @@ def compose_study(overrides: list[str], config_directory: Path | None = None) ->
         allowed = [f"hydra.searchpath=[file://{config_directory.resolve()}]", *allowed]
     try:
         with initialize_config_dir(config_dir=str(CONF_DIRECTORY), version_base="1.3"):
-            composed = compose(config_name="config", overrides=allowed)
+            composed = compose(config_name="config", overrides=allowed, return_hydra_config=True)
+            economics = composed.hydra.runtime.choices.economics
+            with open_dict(composed):
+                del composed["hydra"]
             plain = OmegaConf.to_container(composed, resolve=True)
     except (HydraException, OmegaConfBaseException) as error:
         raise _composition_error(error, overrides) from error
     assert isinstance(plain, dict)
-    return read_study({str(key): value for key, value in plain.items()})
+    return read_study({str(key): value for key, value in plain.items()}, str(economics))
 
 
 def _added_axis(override: str) -> str:
@@ -147,15 +157,21 @@ def _number(section: str, key: str, value: object, *, above: float, default: flo
     return float(value)
 
 
-def read_study(plain: Mapping[str, Any]) -> StudyConfig:
+def read_study(plain: Mapping[str, Any], economics: str) -> StudyConfig:
     """Return a composed configuration as checked data."""
     _refuse_unknown("top level", plain, (*GROUPS, *SECTIONS, *PLAIN, "axes", "economics", "policy"))
     study = _refuse_unknown("study", plain.get("study", {}), SECTIONS["study"])
     entries = {group: _entries(group, plain.get(group)) for group in GROUPS}
     axes = tuple(read_axis(str(name), spec) for name, spec in (plain.get("axes") or {}).items())
     name = str(study.get("name", "custom"))
+    if not isinstance(plain.get("economics"), Mapping):
+        raise UserError(
+            f"config.yaml: economics = {plain.get('economics')!r}: must be one entry; choose economics=own_time"
+        )
     return StudyConfig(
         name=name,
+        economics=economics,
+        economics_entry=plain["economics"],
         question=str(study.get("question", "")),
         headline=str(study.get("headline", "")),
         entries=entries,

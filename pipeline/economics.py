@@ -1,5 +1,6 @@
 """From a chip, a date and habits to the numbers that `models.effects.economics` takes, each with its basis in words."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
@@ -8,6 +9,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from models.effects.economics import Economics
+from models.packing import field_names
 from pipeline.catalogue import CONF_DIRECTORY, Chip
 from pipeline.catalogue_load import entry_id, fail, read_fields, read_sources
 from pipeline.catalogue_schema import Source, number, text
@@ -162,3 +165,17 @@ def at_date(settings: EconomicSettings, day: str) -> EconomicSettings:
     if day != RELEASE:
         read_day(day, "price date")
     return replace(settings, price_date=day)
+
+
+def priced_fields(chip: Chip, settings: EconomicSettings, directory: Path = CONF_DIRECTORY) -> dict[str, float]:
+    """Return the fields of `models.effects.economics.Economics` of a chip; not-a-number where it has no price or power.
+
+    Rows of such a chip keep their times and say nothing of cost (null), as for the reference model's own chips.
+    """
+    names = field_names(Economics)
+    try:
+        return {
+            name: float(value) for name, value in economics_inputs(chip, settings, directory=directory).values.items()
+        }
+    except UserError:
+        return dict.fromkeys(names, math.nan)

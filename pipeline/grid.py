@@ -25,6 +25,7 @@ from pipeline.catalogue import (
     word_byte,
 )
 from pipeline.config import StudyConfig
+from pipeline.economics import load_economics, priced_fields
 from pipeline.errors import UserError
 from pipeline.families import load_family
 from pipeline.layouts import Shape
@@ -86,6 +87,7 @@ class Grid:
 
     study: StudyConfig
     blocks: tuple[Block, ...]
+    skipped: tuple[str, ...] = ()  # pairs left out because the network was built for other chips
 
     @cached_property
     def starts(self) -> Int64:
@@ -115,13 +117,21 @@ def build_grid(study: StudyConfig) -> Grid:
     physics = [load_physics(entry, f"physics/{key}.yaml", key) for key, entry in study.entries["physics"].items()]
     chips = [load_chip(entry, f"hardware/{key}.yaml") for key, entry in study.entries["hardware"].items()]
     topologies = [load_topology(entry, f"topology/{key}.yaml") for key, entry in study.entries["topology"].items()]
-    blocks = []
+    blocks, skipped = [], []
     for chip in chips:
         for topology in topologies:
+            if topology.only_hardware and chip.id not in topology.only_hardware:
+                skipped.append(f"{chip.id} on {topology.id}")
+                continue
             for model, entry in study.entries["model"].items():
                 for preset in physics:
                     blocks.append(_block(study, chip, topology, model, entry, preset))
-    grid = Grid(study=study, blocks=tuple(blocks))
+    grid = Grid(study=study, blocks=tuple(blocks), skipped=tuple(skipped))
+    if not blocks:
+        raise UserError(
+            f"config.yaml: topology = {', '.join(each.id for each in topologies)}: the sweep is empty; "
+            f"none of them is for {', '.join(chip.id for chip in chips)} (only_hardware), choose topology=vendor"
+        )
     if grid.size == 0:
         run = study.run
         bounds = f"{run.training_flop_minimum:g} to {run.training_flop_maximum:g}"
@@ -140,7 +150,8 @@ def _block(
     fixed = {**hardware_fields(chip, study.run.precision), "word_byte": word_byte(precision)}
     for level, numbers in enumerate(network):
         fixed |= {f"level_{level}_{name}": float(value) for name, value in numbers.items()}
-    fixed["accelerator_purchase_usd"] = (chip.release_price_usd or np.nan) * (chip.server_overhead_ratio or 1.0)
+    settings = load_economics(study.economics_entry, f"economics/{study.economics}.yaml")
+    fixed |= priced_fields(chip, settings)
     fixed |= {"run_limit_s": study.run.limit_s, COUNT_AXIS: float(study.run.accelerator_count)}
     points = _family_columns(study, model, entry)
     for name, _ in study.axes:

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.packing import layout_names, placement_names
+from pipeline.costs import cost_columns
 from pipeline.grid import Block, Grid, scenario_table
 from pipeline.search import ScenarioTable, Winners, candidate_count, first_counts, search, winner_outcomes
 
@@ -98,8 +99,7 @@ def result_columns(
         spread[winners.is_feasible] = values
         table[name] = spread
     table["run_time_s"] = table["step_time_s"] * scenarios.steps
-    purchase_usd = table["accelerator_count"] * columns["accelerator_purchase_usd"]
-    table["purchase_usd"] = np.where(winners.is_feasible, purchase_usd, np.nan)
+    table |= cost_columns(columns, table["accelerator_count"], table["run_time_s"])
     return table
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from models.evaluate import transformer_outcomes
 from models.packing import pack, transformer_names
+from pipeline.costs import cost_columns
 from pipeline.grid import Block
 from pipeline.transformer_layouts import TransformerShape
 from pipeline.transformer_search import (
@@ -109,8 +110,9 @@ def transformer_table(block: Block, columns: Mapping[str, Float64], ids: NDArray
     table["recompute_layer_fraction"] = winners.layout["recompute_matmul_fraction"]
     table |= winner_columns(columns, winners, entry.constants_bundle)
     table["run_time_s"] = table["step_time_s"] * scenarios.steps[at]
-    purchase_usd = table["accelerator_count"] * columns["accelerator_purchase_usd"][at]
-    table["purchase_usd"] = np.where(winners.is_feasible, purchase_usd, np.nan)
+    table |= cost_columns(
+        {name: values[at] for name, values in columns.items()}, table["accelerator_count"], table["run_time_s"]
+    )
     return table
 
 
