@@ -98,9 +98,10 @@ def headline_text(answers: Answers) -> str:
     ]
     sizes = sorted({row["training_flop"] for row in answers.rows("headline") if row["training_flop"]})
     size = " and ".join(f"{each:.3g}" for each in sizes[:3]) or "none"
+    prices = (answers.manifest.get("config", {}).get("economics") or {}).get("name", "as of each chip's release")
     title = (
         f"Linear: MFU at least 80% of the sustained ceiling. From `chips` on: the run of {size} FLOP,\n"
-        f"the first swept at or above GPT-4's {GPT4_TRAINING_FLOP:.1e}. Prices as of each chip's release.\n"
+        f"the first swept at or above GPT-4's {GPT4_TRAINING_FLOP:.1e}. Purchase of accelerators, servers and network: {prices}.\n"
     )
     return "\n" + title + "\n" + table_text(columns, rows) + "\n" + assumed_text(answers) + "\n"
 

@@ -59,7 +59,10 @@ def catalogue_rows(config: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the catalogue entries of a configuration, one row for each input with the record of where it is from."""
     rows = []
     for group in GROUPS:
-        for entry_id, entry in dict(config.get(group) or {}).items():
+        entries = dict(config.get(group) or {})
+        if "name" in entries:  # a group of which a study has one entry, not several by id
+            entries = {str(entries["name"]): entries}
+        for entry_id, entry in entries.items():
             if isinstance(entry, Mapping):
                 sources = entry.get("sources") or {}
                 inputs = {key: value for key, value in entry.items() if key != "sources"}

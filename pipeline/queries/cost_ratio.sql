@@ -10,7 +10,7 @@
 --   accelerator_count [1]: accelerators that the run takes, empty if it is infeasible
 --   model_flop_utilisation_fraction [1]: its utilisation
 --   run_time_day [day]: its time
---   purchase_million_usd [million USD]: purchase price of its accelerators with their servers, each as of its release
+--   purchase_million_usd [million USD]: purchase of its whole cluster: accelerators, servers, network
 --   baseline_hardware: the chip compared with
 --   baseline_topology: its network
 --   baseline_purchase_million_usd [million USD]: purchase price of the baseline's run

@@ -10,7 +10,7 @@
 --   end_of_linear_training_flop [FLOP]: largest run whose utilisation is at least 80% of the sustained ceiling
 --   accelerator_count [1]: accelerators in that run
 --   model_flop_utilisation_fraction [1]: its utilisation
---   purchase_million_usd [million USD]: purchase price of its accelerators with their servers
+--   purchase_million_usd [million USD]: purchase of its whole cluster: accelerators, servers, network
 --   first_below_training_flop [FLOP]: smallest run at or below 80% of the ceiling (the reference model's own variant)
 --   is_beyond_sweep [0/1]: the largest run swept is still above, so the end lies further out
 -- Parameters:

@@ -5,7 +5,7 @@
 --   physics: cost model preset
 --   training_flop [FLOP]: model FLOP of the whole run
 --   run_time_day [day]: time of the whole run
---   purchase_million_usd [million USD]: purchase price of the accelerators with their servers
+--   purchase_million_usd [million USD]: purchase of the whole cluster: accelerators, servers, network
 --   hardware: accelerator
 --   topology: network
 --   precision: number format of the matmuls

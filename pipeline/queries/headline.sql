@@ -12,7 +12,7 @@
 --   accelerator_count [1]: accelerators that it takes, empty if it is infeasible
 --   model_flop_utilisation_fraction [1]: its utilisation
 --   run_time_day [day]: its time
---   purchase_million_usd [million USD]: purchase price of its accelerators with their servers, each as of its release
+--   purchase_million_usd [million USD]: purchase of its whole cluster: accelerators, servers, network
 --   accelerator_ratio [1]: accelerators / those of the baseline
 --   purchase_ratio [1]: purchase price / that of the baseline
 -- Parameters:

@@ -11,7 +11,7 @@
 --   accelerator_count [1]: accelerators in that run
 --   model_flop_utilisation_fraction [1]: its utilisation
 --   run_time_day [day]: its time
---   purchase_million_usd [million USD]: purchase price of its accelerators with their servers
+--   purchase_million_usd [million USD]: purchase of its whole cluster: accelerators, servers, network
 --   stopped_by: why the next larger run swept is infeasible (no_layout, memory, time), empty if none was swept
 -- Ties: none, sizes differ within a series
 with source as (

@@ -10,7 +10,7 @@
 --   training_flop [FLOP]: the smallest run swept that is at least as large as asked
 --   accelerator_count [1]: accelerators that it takes, empty if it is infeasible
 --   model_flop_utilisation_fraction [1]: its utilisation
---   purchase_million_usd [million USD]: purchase price of its accelerators with their servers
+--   purchase_million_usd [million USD]: purchase of its whole cluster: accelerators, servers, network
 --   end_of_linear_training_flop [FLOP]: largest run whose utilisation is at least 80% of the sustained ceiling
 --   largest_training_flop [FLOP]: largest feasible run
 --   largest_run_ratio [1]: largest feasible run / that of the chip's best network in this study

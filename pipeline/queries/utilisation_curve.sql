@@ -12,7 +12,7 @@
 --   sustained_fraction [1]: the ceiling, what large matmuls reach
 --   accelerator_count [1]: accelerators in the run
 --   run_time_day [day]: time of the whole run
---   purchase_million_usd [million USD]: purchase price of the accelerators with their servers
+--   purchase_million_usd [million USD]: purchase of the whole cluster: accelerators, servers, network
 -- Ties: none, a scenario has one best row
 with source as (
     select * from scenarios where is_feasible

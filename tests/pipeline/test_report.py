@@ -57,7 +57,7 @@ def test_curves_are_told_apart_without_colour_and_hold_every_row(folder):
     assert len(styles) == len(traces) == 2
     points = sum(len(trace.x) for trace in traces)  # pyright: ignore[reportAttributeAccessIssue]
     assert points == len(answers.rows("utilisation_curve"))
-    assert len(shares_figure(answers).data) == 2 * 4
+    assert sum(1 for _ in shares_figure(answers).select_traces()) == 2 * 4
 
 
 def test_names_are_escaped(folder, tmp_path):
