@@ -5,6 +5,7 @@
 """
 
 import math
+import sysconfig
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,8 @@ __all__ = [
     "word_byte",
 ]
 
-CONF_DIRECTORY = Path(__file__).resolve().parent.parent / "conf"
+_CHECKOUT = Path(__file__).resolve().parent.parent / "conf"
+CONF_DIRECTORY = _CHECKOUT if _CHECKOUT.is_dir() else Path(sysconfig.get_path("data")) / "share" / "flopscape" / "conf"
 LOADERS = {"hardware": load_chip, "topology": load_topology, "model": load_model}
 LIGHT_M_PER_S = 299792458.0
 FIBRE_REFRACTION_RATIO = 1.468  # group index of standard single-mode fibre (ITU-T G.652) at 1550 nm

@@ -101,7 +101,8 @@ def headline_text(answers: Answers) -> str:
     prices = (answers.manifest.get("config", {}).get("economics") or {}).get("name", "as of each chip's release")
     title = (
         f"Linear: MFU at least 80% of the sustained ceiling. From `chips` on: the run of {size} FLOP,\n"
-        f"the first swept at or above GPT-4's {GPT4_TRAINING_FLOP:.1e}. Purchase of accelerators, servers and network: {prices}.\n"
+        f"the first swept at or above GPT-4's {GPT4_TRAINING_FLOP:.1e}. "
+        f"Purchase of accelerators, servers and network: {prices}.\n"
     )
     return "\n" + title + "\n" + table_text(columns, rows) + "\n" + assumed_text(answers) + "\n"
 
