@@ -85,6 +85,7 @@ class Chip:
     name: str | None = text("the vendor's name for it", required=True)
     vendor: str | None = text("who sells it", required=True)
     released: str | None = text("month of release, yyyy-mm", required=True)
+    vendor_country: str | None = text("where it is designed, as two letters")
     market: str | None = text("what it is designed and marketed for", among=("datacenter", "consumer"))
     reference_name: str | None = text("its name in the tables of the reference model")
     host_bus: str | None = text("PCIe generation and lanes, or what replaces them")
@@ -97,6 +98,9 @@ class Chip:
     die_area_mm2: float | None = number("mm2", "area of the silicon of one package")
     export_die_area_mm2: float | None = number(
         "mm2", "area that export rules count, where it differs from die_area_mm2"
+    )
+    export_io_both_way_byte_per_s: float | None = number(
+        "B/s", "chip-to-chip bandwidth that export rules count, both ways, where not twice scale-up"
     )
     transistor_count: float | None = number("1", "transistors of one package")
     tdp_w: float | None = number("W", "thermal design power")
