@@ -1,0 +1,49 @@
+"""Several data centres: replicas train at each site and meet over long links, every step or every few hundred."""
+
+import jax.numpy as jnp
+
+from models.quantities import Quantity, Scalar
+
+
+def site_exchange_time_s(
+    *,
+    parameter_byte: Quantity,
+    site_count: Quantity,
+    site_one_way_byte_per_s: Quantity,
+    site_latency_s: Quantity,
+    compression_ratio: Quantity,
+) -> Scalar:
+    """Return the time of one all-reduce of the weights between sites over a ring.
+
+    2 (s - 1) / s x bytes / compression / bandwidth + 2 (s - 1) x latency; 0 for one site.
+    site_one_way_byte_per_s: what one site sends to the next, all its accelerators together.
+    Source: Patarasuk & Yuan 2009; Douillard et al. 2023 (arXiv 2311.08105) for what is exchanged.
+    Ignores: unequal links, retransmission.
+    """
+    hops = 2.0 * (site_count - 1.0)
+    sent_byte = hops / site_count * parameter_byte / compression_ratio
+    return sent_byte / site_one_way_byte_per_s + hops * site_latency_s
+
+
+def multi_site_step_time_s(
+    *, site_step_time_s: Quantity, exchange_time_s: Quantity, local_step_count: Quantity, hidden_fraction: Quantity
+) -> Scalar:
+    """Return the mean time of a step of one site with its share of the exchange that follows every H local steps.
+
+    t + (1 - hidden) x exchange / H; H = 1 is synchronous training, larger H is DiLoCo.
+    Valid when: the exchange does not queue: it ends before the next one begins.
+    Source: Douillard et al. 2023 (arXiv 2311.08105), algorithm 1; Douillard et al. 2025 (arXiv 2501.18512) for overlap.
+    """
+    exposed_s = (1.0 - hidden_fraction) * exchange_time_s / local_step_count
+    # an exchange longer than the local steps it follows holds the next one up, hidden or not
+    queued_s = jnp.maximum(0.0, exchange_time_s / local_step_count - site_step_time_s)
+    return site_step_time_s + jnp.maximum(exposed_s, queued_s)
+
+
+def token_penalty_ratio(*, local_step_count: Quantity, penalty_per_doubling: Quantity) -> Scalar:
+    """Return how many times more tokens local steps need for the same loss: 1 + penalty x log2 H.
+
+    Source: Charles et al. 2025 (arXiv 2503.09799), DiLoCo against data parallel by H, fitted as a line in log2 H.
+    Ignores: model size and number of replicas.
+    """
+    return 1.0 + penalty_per_doubling * jnp.log2(local_step_count)
