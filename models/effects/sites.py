@@ -43,7 +43,7 @@ def multi_site_step_time_s(
 def token_penalty_ratio(*, local_step_count: Quantity, penalty_per_doubling: Quantity) -> Scalar:
     """Return how many times more tokens local steps need for the same loss: 1 + penalty x log2 H.
 
-    Source: Charles et al. 2025 (arXiv 2503.09799), DiLoCo against data parallel by H, fitted as a line in log2 H.
+    Source: the form is an assumption; Charles et al. 2025 (arXiv 2503.09799) measured that loss rises slowly with H.
     Ignores: model size and number of replicas.
     """
     return 1.0 + penalty_per_doubling * jnp.log2(local_step_count)
