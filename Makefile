@@ -7,7 +7,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help sweep test lint format lock clean
+.PHONY: help sweep test lint format readme lock clean
 
 help: ## show these lines
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
@@ -27,6 +27,10 @@ lint: $(READY) ## lint, formatting, types and import contracts alone
 format: $(READY) ## rewrite the sources in the project's format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+readme: $(READY) ## renew the outputs and the table of columns in README.md
+	FLOPSCAPE_UPDATE_README=1 $(BIN)/python -m pytest -q tests/test_readme.py
+	git --no-pager diff --stat README.md
 
 lock: ## renew requirements.lock from the bounds in pyproject.toml
 	rm -rf .venv-lock && $(PYTHON) -m venv .venv-lock

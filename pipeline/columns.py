@@ -106,8 +106,12 @@ def _glossary() -> dict[str, Column]:
 GLOSSARY: dict[str, Column] = _glossary()
 
 
-def glossary_markdown(names: list[str] | None = None) -> str:
-    """Return the glossary, or the named part of it, as a markdown table."""
-    chosen = [GLOSSARY[name] for name in (names or sorted(GLOSSARY))]
-    lines = [f"| `{each.name}` | {each.unit or 'text'} | {each.meaning} |" for each in chosen]
+def glossary_markdown() -> str:
+    """Return the glossary as a markdown table; what repeats on each network level k is one line."""
+    first = [each for name, each in sorted(GLOSSARY.items()) if not re.search(r"level_[1-9]", name)]
+    lines = [f"| `{_on_level(each.name)}` | {each.unit or 'text'} | {_on_level(each.meaning)} |" for each in first]
     return "\n".join(["| column | unit | meaning |", "|---|---|---|", *lines])
+
+
+def _on_level(text: str) -> str:
+    return re.sub(r"level([_ ])0", r"level\1k", text)
