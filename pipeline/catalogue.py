@@ -7,6 +7,7 @@
 import math
 import sysconfig
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -131,7 +132,18 @@ def _level_fields(chip: Chip, spec: NetworkLevelSpec, where: str, *, is_last: bo
 
 
 def read_yaml(path: Path) -> Mapping[str, Any]:
-    """Return a YAML file as plain Python (OmegaConf's reading of numbers: 9.89e+14 is a number)."""
+    """Return a YAML file as plain Python (OmegaConf's reading of numbers: 9.89e+14 is a number), read once."""
+    try:
+        state = path.stat()
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read as YAML: {error.strerror}; correct the path") from error
+    return _read_yaml(path, state.st_mtime_ns, state.st_size)
+
+
+@lru_cache(maxsize=1024)
+def _read_yaml(path: Path, mtime_ns: int, size: int) -> Mapping[str, Any]:
+    """Return the content of a file in the state that its time and size name; callers must not change it."""
+    del mtime_ns, size
     try:
         content = OmegaConf.to_container(OmegaConf.load(path), resolve=True)
     except (OSError, OmegaConfBaseException, ValueError) as error:

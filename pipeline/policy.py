@@ -115,7 +115,7 @@ def load_rule(mapping: Mapping[str, Any], file: str) -> Rule:
 
 def _load_clause(mapping: Mapping[str, Any], file: str, prefix: str) -> Clause:
     values = read_fields(Clause, mapping, file, extra=LISTS, prefix=prefix)
-    lists = {key: tuple(str(each) for each in mapping.get(key) or ()) for key in LISTS}
+    lists: dict[str, Any] = {key: tuple(str(each) for each in mapping.get(key) or ()) for key in LISTS}
     for outcome in lists["only_if"]:
         if outcome not in OUTCOMES:
             raise fail(file, f"{prefix}only_if", outcome, f"must be among {', '.join(OUTCOMES)}", "correct it")
