@@ -133,6 +133,6 @@ def write_report(results: str) -> str:
         write_csv(columns, rows, stream)
         folder.write(f"tables/{name}.csv", stream.getvalue().encode())
     folder.write("report.html", page(answers, headline_text(answers)).encode())
-    place = results.rstrip("/") + "/report.html"
+    place = results.partition("?")[0].rstrip("/") + "/report.html"
     hint = "" if is_remote(results) else " (open it in a browser, no network needed)"
     return f"{headline_text(answers)}Report: {place}{hint}\n"

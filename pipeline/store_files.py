@@ -12,6 +12,7 @@ import pyarrow.fs as arrow_fs
 from pipeline.errors import UserError
 
 TEMPORARY = ".tmp"
+OBJECT_STORES = ("s3", "gcs", "abfs")  # have no folders; an empty one would stay behind as an object
 
 
 @contextmanager
@@ -107,17 +108,15 @@ class RemoteFolder:
     def __init__(self, url: str):
         """Connect; credentials and regions come from the environment, as Arrow and fsspec read them."""
         self.url = url.rstrip("/")
-        try:
-            self.filesystem, path = arrow_fs.FileSystem.from_uri(url)
-        except (ValueError, NotImplementedError):
-            self.filesystem, path = _through_fsspec(url)
+        self.filesystem, path = filesystem_of(url)
         self.path = path.rstrip("/")
 
     def write(self, name: str, content: bytes | memoryview) -> None:
         """Write one file."""
         with said_in_one_line(self.url, f"writing {name}"):
             path = f"{self.path}/{name}"
-            self.filesystem.create_dir(path.rpartition("/")[0], recursive=True)
+            if self.filesystem.type_name not in OBJECT_STORES:
+                self.filesystem.create_dir(path.rpartition("/")[0], recursive=True)
             with self.filesystem.open_output_stream(path) as stream:
                 stream.write(content)
 
@@ -143,6 +142,14 @@ class RemoteFolder:
             path = f"{self.path}/{name}"
             if self.filesystem.get_file_info(path).type == arrow_fs.FileType.File:
                 self.filesystem.delete_file(path)
+
+
+def filesystem_of(url: str) -> tuple[arrow_fs.FileSystem, str]:
+    """Return (filesystem, path in it) of a URL: Arrow's own if it has one, else fsspec's."""
+    try:
+        return arrow_fs.FileSystem.from_uri(url)
+    except (ValueError, NotImplementedError):
+        return _through_fsspec(url)
 
 
 def _through_fsspec(url: str) -> tuple[arrow_fs.FileSystem, str]:

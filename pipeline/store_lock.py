@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import socket
+import threading
 import time
 from pathlib import Path
 
@@ -11,7 +12,9 @@ from pipeline.errors import UserError
 from pipeline.store_files import LocalFolder, RemoteFolder, said_in_one_line
 
 LOCK = ".lock"
-REMOTE_LOCK_LIFE_S = 24 * 3600.0
+RECORD_LIFE_S = 600.0  # a lock record that nobody has renewed for so long is a dead run's
+RENEW_S = 60.0
+_held_here: set[str] = set()
 
 
 def _process_start(pid: int) -> str:
@@ -28,9 +31,11 @@ def _owner() -> dict[str, object]:
 
 
 def _is_alive(owner: dict[str, object]) -> bool:
-    """Return whether a lock's owner may still run. On another host nobody can tell, so age decides."""
+    """Return whether a lock's owner may still run. On another host nobody can tell, so its last renewal decides."""
+    if time.time() - float(str(owner.get("unix_s", 0))) > RECORD_LIFE_S:
+        return False
     if owner.get("host") != socket.gethostname():
-        return time.time() - float(str(owner.get("unix_s", 0))) < REMOTE_LOCK_LIFE_S
+        return True
     pid = int(str(owner.get("pid", 0)))
     try:
         os.kill(pid, 0)
@@ -54,6 +59,7 @@ class FolderLock:
         """Take the lock or refuse in one line."""
         self._folder = folder
         self._handle: int | None = None
+        self._released: threading.Event | None = None
         if isinstance(folder, LocalFolder) and self._take_by_kernel(folder):
             return
         self._take_by_record()
@@ -82,18 +88,34 @@ class FolderLock:
         return True
 
     def _take_by_record(self) -> None:
+        """Leave a record of who writes, and renew it: for filesystems that have no locks."""
         content = self._folder.read(LOCK)
         owner = json.loads(content) if content else None
-        if owner and _is_alive(owner) and owner.get("pid") != os.getpid():
+        is_own_rest = owner and owner.get("pid") == os.getpid() and self._folder.url not in _held_here
+        if owner and not is_own_rest and _is_alive(owner):
             raise _refuse(self._folder.url, owner, f"wait for it, or, if it is dead, delete {LOCK} there")
+        self._write_record()
+        _held_here.add(self._folder.url)
+        self._released = threading.Event()
+        threading.Thread(target=self._renew, args=(self._released,), daemon=True).start()
+
+    def _write_record(self) -> None:
         self._folder.write(LOCK, json.dumps(_owner()).encode())
 
+    def _renew(self, released: threading.Event) -> None:
+        while not released.wait(RENEW_S):
+            with contextlib.suppress(UserError):  # a failed renewal is tried again; a failed part is said
+                self._write_record()
+
     def release(self) -> None:
-        """Give the folder free. The local file stays: deleting it would let two runs lock two files of one name."""
+        """Give the folder free. The file of a kernel lock stays, lest two runs lock two files of one name."""
         if self._handle is not None:
             with contextlib.suppress(OSError):
                 os.ftruncate(self._handle, 0)
                 os.close(self._handle)
             self._handle = None
-        elif not isinstance(self._folder, LocalFolder):
+        if self._released is not None:
+            self._released.set()
+            self._released = None
+            _held_here.discard(self._folder.url)
             self._folder.delete(LOCK)

@@ -6,17 +6,21 @@ import json
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 import numpy as np
+import pyarrow.fs as arrow_fs
 import pyarrow.parquet as pq
 import pytest
 
+from pipeline import store_files
 from pipeline.columns import GLOSSARY
 from pipeline.errors import UserError
+from pipeline.query import ask, connect, read_query
 from pipeline.store import open_results, unit_name
 from pipeline.store_check import part_name
 from pipeline.store_files import LocalFolder, open_folder
@@ -167,18 +171,61 @@ def test_two_runs_into_one_folder_the_second_is_refused(tmp_path, study, units):
     open_results(str(tmp_path), study, units).close()
 
 
-def test_record_lock_of_a_dead_process_is_taken_over(tmp_path):
-    dead = subprocess.Popen([sys.executable, "-c", "pass"])
-    dead.wait()
-    folder = LocalFolder(tmp_path)
-    lock = FolderLock.__new__(FolderLock)
-    lock._folder, lock._handle = folder, None
-    host = os.uname().nodename
-    folder.write(LOCK, json.dumps({"pid": dead.pid, "host": host, "unix_s": time.time()}).encode())
-    lock._take_by_record()
-    folder.write(LOCK, json.dumps({"pid": os.getppid(), "host": host, "unix_s": time.time()}).encode())
-    with pytest.raises(UserError, match="another run"):
-        lock._take_by_record()
+@pytest.fixture
+def no_kernel_locks(monkeypatch):
+    monkeypatch.setattr(FolderLock, "_take_by_kernel", lambda self, folder: False)
+
+
+def test_without_kernel_locks_a_record_holds_the_folder(tmp_path, study, units, no_kernel_locks):
+    with open_results(str(tmp_path), study, units):
+        with pytest.raises(UserError, match="another run"):
+            open_results(str(tmp_path), study, units)
+    assert not (tmp_path / LOCK).exists()
+
+
+@pytest.mark.parametrize(
+    ("owner", "is_refused"),
+    [
+        ({"pid": os.getppid(), "host": socket.gethostname(), "age_s": 0.0}, True),
+        ({"pid": os.getppid(), "host": socket.gethostname(), "age_s": 0.0, "process_start": "another boot/1"}, False),
+        ({"pid": 2**22 + 1, "host": socket.gethostname(), "age_s": 0.0}, False),
+        ({"pid": os.getpid(), "host": socket.gethostname(), "age_s": 0.0}, False),
+        ({"pid": 1, "host": "elsewhere", "age_s": 30.0}, True),
+        ({"pid": 1, "host": "elsewhere", "age_s": 3600.0}, False),
+    ],
+    ids=["alive", "number reused", "dead", "own rest", "elsewhere, renewed", "elsewhere, silent"],
+)
+def test_a_dead_runs_record_does_not_hold_for_ever(tmp_path, no_kernel_locks, owner, is_refused):
+    record = {**owner, "unix_s": time.time() - owner["age_s"]}
+    (tmp_path / LOCK).write_text(json.dumps(record))
+    if is_refused:
+        with pytest.raises(UserError, match="delete .lock there"):
+            FolderLock(LocalFolder(tmp_path))
+    else:
+        FolderLock(LocalFolder(tmp_path)).release()
+
+
+def test_a_remote_destination_holds_the_same_bytes_and_answers_questions(
+    tmp_path, study, units, make_table, monkeypatch
+):
+    """Everything but the wire: Arrow's filesystem interface over a local folder stands in for an object store."""
+    remote = tmp_path / "bucket" / "run"
+    monkeypatch.setattr(store_files, "filesystem_of", lambda url: (arrow_fs.LocalFileSystem(), str(remote)))
+    url = "s3://bucket/run"
+    with open_results(url, study, units) as results:
+        results.write_unit(units[0], make_table(units[0]))
+        with pytest.raises(UserError, match="s3://bucket/run: another run"):
+            open_results(url, study, units)
+    with open_results(url, study, units, resume=True) as results:
+        assert results.is_finished(units[0])
+        for unit in units[1:]:
+            results.writer.write_unit(unit, make_table(unit))
+        results.finish()
+    write_all(tmp_path / "local", study, units, make_table)
+    assert part_bytes(remote) == part_bytes(tmp_path / "local")
+    for name in ("headline", "assumed_inputs"):
+        local, far = connect(str(tmp_path / "local")), connect(url)
+        assert ask(far, read_query(name)) == ask(local, read_query(name))
 
 
 @pytest.mark.parametrize(
@@ -228,6 +275,7 @@ import importlib.util, sys, time
 spec = importlib.util.spec_from_file_location("made_up", {conftest!r})
 made_up = importlib.util.module_from_spec(spec); spec.loader.exec_module(made_up)
 units = [range(i, i + 1) for i in range(16)]
+from pipeline.query import ask, connect, read_query
 from pipeline.store import open_results
 with open_results({folder!r}, made_up.STUDY, units, resume=True) as results:
     print("begun", flush=True)
