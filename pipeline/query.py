@@ -144,9 +144,12 @@ def set_variables(connection: duckdb.DuckDBPyConnection, values: Mapping[str, st
 
 
 def ask(
-    connection: duckdb.DuckDBPyConnection, query: Query, parameters: Mapping[str, str | float] | None = None
+    connection: duckdb.DuckDBPyConnection,
+    query: Query,
+    parameters: Mapping[str, str | float] | None = None,
+    row_limit: int = sys.maxsize,
 ) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """Return (column names, rows) of a question, with parameters for this question alone."""
+    """Return (column names, the first rows) of a question, with parameters for this question alone."""
     parameters = dict(parameters or {})
     known = {each.name for each in query.parameters}
     for name in parameters:
@@ -156,7 +159,8 @@ def ask(
     set_variables(connection, parameters)
     try:
         cursor = connection.execute(query.sql)
-        return [each[0] for each in cursor.description or []], cursor.fetchall()
+        rows = cursor.fetchall() if row_limit == sys.maxsize else cursor.fetchmany(row_limit)
+        return [each[0] for each in cursor.description or []], rows
     except duckdb.Error as error:
         text = " ".join(str(error).split())[:300]
         raise UserError(f"query {query.name}: {text}; see the columns with `describe points`") from error

@@ -29,6 +29,8 @@ TABLES = (
     "network_effect",
     "assumed_inputs",
 )
+ROW_LIMIT = 100_000  # rows of one answer in the report; `flopscape query` has no limit
+LINE_LIMIT = 40  # lines of the terminal's table
 SERIES = ("hardware", "topology", "model", "physics", "series_id")
 
 
@@ -74,7 +76,7 @@ def gather(results: str) -> Answers:
             wanted["training_flop"] = GPT4_TRAINING_FLOP
         if baseline and name in ("headline", "cost_ratio"):
             wanted["baseline"] = baseline
-        tables[name] = ask(connection, read_query(name), wanted)
+        tables[name] = ask(connection, read_query(name), wanted, ROW_LIMIT)
     return Answers(manifest=manifest, chip_names=names, tables=tables, baseline=baseline)
 
 
@@ -94,7 +96,7 @@ def headline_text(answers: Answers) -> str:
             row["purchase_million_usd"],
             row["purchase_ratio"],
         ]
-        for row in answers.rows("headline")
+        for row in answers.rows("headline")[:LINE_LIMIT]
     ]
     sizes = sorted({row["training_flop"] for row in answers.rows("headline") if row["training_flop"]})
     size = " and ".join(f"{each:.3g}" for each in sizes[:3]) or "none"
@@ -104,7 +106,9 @@ def headline_text(answers: Answers) -> str:
         f"the first swept at or above GPT-4's {GPT4_TRAINING_FLOP:.1e}. "
         f"Purchase of accelerators, servers and network: {prices}.\n"
     )
-    return "\n" + title + "\n" + table_text(columns, rows) + "\n" + assumed_text(answers) + "\n"
+    more = len(answers.rows("headline")) - len(rows)
+    rest = f"and {more:,} more: flopscape query headline\n" if more else ""
+    return "\n" + title + "\n" + table_text(columns, rows) + rest + "\n" + assumed_text(answers) + "\n"
 
 
 def assumed_text(answers: Answers) -> str:

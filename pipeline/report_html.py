@@ -20,7 +20,7 @@ DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 MARKERS = ("circle", "square", "diamond", "triangle-up", "x", "star", "cross", "triangle-down")
 PATTERNS = ("", "/", ".", "x")
 SHARES = ("data_share", "tensor_share", "pipeline_share", "expert_share")
-PANEL_LIMIT = 12
+PANEL_LIMIT, LINE_LIMIT = 12, 24
 PANEL_PIXELS, PANEL_GAP_PIXELS = 320, 100
 STYLE = """
 body{font:16px/1.5 system-ui,sans-serif;color:#1a1a1a;background:#fff;max-width:1100px;margin:2rem auto;padding:0 1rem}
@@ -44,9 +44,8 @@ def utilisation_figure(answers: "Answers") -> go.Figure:
     """Return training FLOP against MFU, a line for each series; dash and marker tell lines apart without colour."""
     figure = go.Figure()
     styles = zip(cycle(COLOURS), cycle(DASHES), cycle(MARKERS), strict=False)
-    for (label, rows), (colour, dash, marker) in zip(
-        by_series(answers, "utilisation_curve").items(), styles, strict=False
-    ):
+    series = list(by_series(answers, "utilisation_curve").items())[:LINE_LIMIT]
+    for (label, rows), (colour, dash, marker) in zip(series, styles, strict=False):
         figure.add_scatter(
             name=label,
             x=[row["training_flop"] for row in rows],
