@@ -6,6 +6,7 @@ A unit is done when its record is there, so a run that died goes on with the uni
 
 import contextlib
 import json
+import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -36,6 +37,7 @@ from pipeline.store_manifest import (
 )
 
 Unit = range | int | str
+LOG = "run.log"
 
 
 def unit_name(unit: Unit) -> str:
@@ -54,7 +56,7 @@ class PartWriter:
 
     def write_unit(self, unit: Unit, table: Mapping[str, Any]) -> int:
         """Write a unit's rows, one file for each chip, then its record; return the number of rows."""
-        from pipeline.store_table import arrow_table, by_partition, parquet_bytes
+        from pipeline.store_table import arrow_table, by_partition, parquet_bytes, total_of
 
         folder, name = open_folder(self.url), unit_name(unit)
         parts = {}
@@ -62,7 +64,8 @@ class PartWriter:
             content = parquet_bytes(rows)
             path = part_name(hardware, name)
             folder.write(path, memoryview(content))
-            parts[path] = {"rows": rows.num_rows, "bytes": content.size, "sha256": sha256(memoryview(content))}
+            counts = {"rows": rows.num_rows, "candidates": total_of(rows, "candidate_count"), "bytes": content.size}
+            parts[path] = {**counts, "sha256": sha256(memoryview(content))}
         record = {"identity_sha256": self.identity_sha256, "unit": name, "parts": parts}
         folder.write(record_name(name), canonical_json(record).encode())
         return sum(part["rows"] for part in parts.values())
@@ -84,6 +87,7 @@ class Results:
         except BaseException:
             self._lock.release()
             raise
+        self._log(f"begins: {len(self._names):,} work units, {len(self._records):,} of them finished before")
 
     def _prepare(self, study: Mapping[str, Any], *, resume: bool, replace: bool) -> None:
         identity = identity_of(study, self._names)
@@ -134,6 +138,11 @@ class Results:
         for path in paths:
             self._folder.delete(path)
 
+    def _log(self, text: str) -> None:
+        """Add a line to run.log, which tells the story of a folder; nothing reads it."""
+        line = f"{time.strftime('%Y-%m-%d %H:%M:%S%z')} process {os.getpid()} {text}\n"
+        self._folder.write(LOG, (self._folder.read(LOG) or b"") + line.encode())
+
     def _write_manifest(self) -> None:
         self._folder.write(MANIFEST, (json.dumps(self.manifest, indent=1) + "\n").encode())
 
@@ -163,12 +172,14 @@ class Results:
         self.manifest |= {
             "is_complete": True,
             "row_count": sum(part["rows"] for part in parts.values()),
+            "candidate_count": sum(part["candidates"] for part in parts.values()),
             "part_count": len(parts),
             "seconds": round(self._seconds_before + time.monotonic() - self._started, 3),
             **more,
             "parts": parts,
         }
         self._write_manifest()
+        self._log(f"ends: {self.manifest['row_count']:,} rows in {len(parts):,} parts")
         self._delete(self._folder.names(RECORDS))
         self.close()
         return self.manifest

@@ -76,6 +76,11 @@ def by_partition(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
         yield chip, rows.drop_columns([PARTITION])
 
 
+def total_of(table: pa.Table, name: str) -> int:
+    """Return the sum of a column of whole numbers, 0 if the table has none."""
+    return int(pc.sum(table[name]).as_py() or 0) if name in table.column_names else 0  # pyright: ignore
+
+
 def parquet_bytes(table: pa.Table) -> pa.Buffer:
     """Return a Parquet file: floats plain, text and whole numbers dictionary encoded, statistics on keys alone."""
     sink = pa.BufferOutputStream()

@@ -40,7 +40,8 @@ def run(study: StudyConfig, grid: Grid) -> Path | str:
     from pipeline.progress import progress_bar
 
     units = work_units(grid)
-    description = {"study": study.name, "question": study.question, "config": study.as_composed}
+    described = {"study": study.name, "question": study.question, "scenario_count": grid.size}
+    description = {**described, "config": study.as_composed}
     results = open_results(study.results, description, units, resume=study.resume, replace=study.replace)
     candidates = 0
     with results, progress_bar(grid.size, "scenarios") as advance:

@@ -41,7 +41,7 @@ def config() -> dict[str, Any]:
     return {"hardware": hardware, "topology": {"vendor": {"name": "the vendor's own"}}, "run": {"limit_s": RUN_LIMIT_S}}
 
 
-STUDY = {"study": "made_up", "config": config(), "scenario_count": 16, "candidate_count": 160}
+STUDY = {"study": "made_up", "config": config(), "scenario_count": 16}
 
 
 def rows(chip: str, first: int, sizes: np.ndarray) -> Table:
@@ -62,6 +62,7 @@ def rows(chip: str, first: int, sizes: np.ndarray) -> Table:
         **{key: np.full(n, value) for key, value in {"study": "made_up", "hardware": chip}.items()},
         **{key: np.full(n, value) for key, value in {"topology": "vendor", "model": "dense"}.items()},
         **{key: np.full(n, value) for key, value in {"physics": "epoch2024", "precision": "bf16"}.items()},
+        **{key: np.full(n, value) for key, value in {"variant": "as_is", "price_date": "release"}.items()},
         "training_flop": sizes,
         "parameter_count": parameters,
         "dataset_token": 20 * parameters,

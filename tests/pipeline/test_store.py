@@ -73,6 +73,9 @@ def test_manifest_states_origin_and_checksums(tmp_path, study, units, make_table
         assert part["sha256"] == hashlib.sha256((tmp_path / path).read_bytes()).hexdigest()
     assert {"git_commit", "git_dirty", "versions", "seconds", "config", "catalogue_sha256"} <= set(manifest)
     assert manifest["is_complete"] and manifest["scenario_count"] == 16
+    assert manifest["candidate_count"] == 160
+    begins, ends = (tmp_path / "run.log").read_text().splitlines()
+    assert "begins: 3 work units, 0 of them finished before" in begins and "ends: 16 rows in 4 parts" in ends
     assert sum(row["kind"] == "assumption" for row in manifest["catalogue"]) == 2
     assert not list(tmp_path.rglob("*.tmp")) and not (tmp_path / "points/_finished").exists()
 
