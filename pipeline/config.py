@@ -21,23 +21,27 @@ from omegaconf.errors import OmegaConfBaseException
 
 from pipeline.axes import read_axis
 from pipeline.catalogue import CONF_DIRECTORY
+from pipeline.economics import RELEASE
 from pipeline.errors import UserError
+from pipeline.prices import read_day
+from pipeline.variants import read_variants
 
 GROUPS = ("hardware", "model", "topology", "physics")
 SECTIONS = {
-    "study": ("name", "question", "command", "headline"),
+    "study": ("name", "question", "headline", "sentence", "tables", "figures"),
     "run": (
         "limit_s",
         "precision",
         "accelerator_count",
         "training_flop_minimum",
         "training_flop_maximum",
+        "training_flop_near",
         "dataset_token",
         "global_batch_token",
         "sequence_token",
     ),
 }
-PLAIN = ("keep", "unit_scenarios", "results", "resume", "replace")
+PLAIN = ("price_dates", "variants", "keep", "unit_scenarios", "results", "resume", "replace")
 COUNT_LIMIT = 1 << 44
 
 
@@ -50,6 +54,7 @@ class RunSettings:
     accelerator_count: int  # 0 = the smallest cluster that ends in time
     training_flop_minimum: float
     training_flop_maximum: float
+    training_flop_near: tuple[float, ...]  # of a family's sizes the first at or above each; () = all
     dataset_token: float  # 0 = what the model's entry or rule says; so too below
     global_batch_token: float
     sequence_token: float
@@ -67,6 +72,8 @@ class StudyConfig:
     economics_entry: Mapping[str, Any]
     run: RunSettings
     axes: tuple[tuple[str, NDArray[np.float64]], ...]
+    price_dates: tuple[str, ...]  # () = the economics entry's own
+    variants: tuple[tuple[str, Mapping[str, float | str]], ...] | str
     keep: str
     unit_scenarios: int
     results: str
@@ -177,6 +184,8 @@ def read_study(plain: Mapping[str, Any], economics: str) -> StudyConfig:
         entries=entries,
         run=_run_settings(_refuse_unknown("run", plain.get("run", {}), SECTIONS["run"])),
         axes=axes,
+        price_dates=_price_dates(plain.get("price_dates")),
+        variants=read_variants(plain.get("variants")),
         keep=_keep(plain.get("keep")),
         unit_scenarios=int(_number("", "unit_scenarios", plain.get("unit_scenarios"), above=0, default=256)),
         results=str(plain.get("results") or f"outputs/{name}"),
@@ -198,6 +207,27 @@ def _entries(group: str, mapping: object) -> Mapping[str, Mapping[str, Any]]:
     return mapping
 
 
+def _price_dates(given: object) -> tuple[str, ...]:
+    """Return dates as texts, each once: `release` or yyyy, yyyy-mm, yyyy-mm-dd."""
+    dates = [] if given is None else [given] if isinstance(given, str | int) else given
+    if not isinstance(dates, list | tuple):
+        raise UserError(f"config.yaml: price_dates = {given!r}: must be a list of dates; as in [release, 2025-07-01]")
+    texts = tuple(str(each) for each in dates)
+    for each in texts:
+        if each != RELEASE:
+            read_day(each, "config.yaml: price_dates")
+    if len(set(texts)) < len(texts):
+        raise UserError(f"config.yaml: price_dates = {list(texts)}: a date stands twice; name each once")
+    return texts
+
+
+def _sizes(given: object) -> tuple[float, ...]:
+    values = [] if given is None else [given] if isinstance(given, int | float) else given
+    if not isinstance(values, list | tuple):
+        raise UserError(f"config.yaml: run.training_flop_near = {given!r}: must be numbers; as in [2.1e+25, 1.0e+27]")
+    return tuple(_number("run.", "training_flop_near", each, above=0, default=0) for each in values)
+
+
 def _run_settings(run: Mapping[str, Any]) -> RunSettings:
     precision = run.get("precision", "auto")
     count = _number("run.", "accelerator_count", run.get("accelerator_count"), above=0, default=0, limit=COUNT_LIMIT)
@@ -211,6 +241,7 @@ def _run_settings(run: Mapping[str, Any]) -> RunSettings:
         accelerator_count=int(count),
         training_flop_minimum=lowest,
         training_flop_maximum=_number("run.", "training_flop_maximum", highest, above=lowest, default=math.inf),
+        training_flop_near=_sizes(run.get("training_flop_near")),
         **{
             name: _number("run.", name, run.get(name), above=0, default=0.0)
             for name in ("dataset_token", "global_batch_token", "sequence_token")

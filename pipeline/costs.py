@@ -26,4 +26,6 @@ def cost_columns(
     table = {name: np.where(has_run, values, np.nan) for name, values in costs.items()}
     for name in UNKNOWN_IF_ZERO:
         table[name] = np.where(table[name] > 0.0, table[name], np.nan)
+    if "constant_dollar_ratio" in columns:
+        table["constant_dollar_ratio"] = columns["constant_dollar_ratio"]
     return table

@@ -179,3 +179,11 @@ def priced_fields(chip: Chip, settings: EconomicSettings, directory: Path = CONF
         }
     except UserError:
         return dict.fromkeys(names, math.nan)
+
+
+def constant_dollars(chip: Chip, settings: EconomicSettings, directory: Path = CONF_DIRECTORY) -> float:
+    """Return what a dollar of the price date is worth in dollars of the settings' year; not-a-number if unpriced."""
+    try:
+        return economics_inputs(chip, settings, directory=directory).constant_dollar_factor
+    except UserError:
+        return math.nan

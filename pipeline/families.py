@@ -4,6 +4,9 @@ from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from models.scaling import ScalingRules
 from pipeline.catalogue_load import fail, read_sources
 
@@ -47,3 +50,14 @@ def _value(file: str, name: str, value: Any) -> Any:
     if whole and value != int(value):
         raise fail(file, name, value, "must be a whole number", "round it")
     return int(value) if whole else float(value)
+
+
+def kept_sizes(
+    training_flop: NDArray[np.float64], *, minimum: float, maximum: float, near: tuple[float, ...]
+) -> NDArray[np.bool_]:
+    """Return which sizes a run keeps: those in the bounds, and of them the first at or above each `near`."""
+    inside = (training_flop >= minimum) & (training_flop <= maximum)
+    if not near:
+        return inside
+    wanted = [training_flop[inside & (training_flop >= size)].min(initial=np.inf) for size in near]
+    return inside & np.isin(training_flop, wanted)

@@ -25,12 +25,13 @@ from pipeline.catalogue import (
     word_byte,
 )
 from pipeline.config import StudyConfig
-from pipeline.economics import load_economics, priced_fields
+from pipeline.economics import load_economics
 from pipeline.errors import UserError
-from pipeline.families import load_family
+from pipeline.families import kept_sizes, load_family
 from pipeline.layouts import Shape
 from pipeline.physics import PhysicsEntry, load_physics
 from pipeline.search import ScenarioTable
+from pipeline.variants import NamedAxis, assumption_variants, price_axis, variant_axis
 
 Float64 = NDArray[np.float64]
 Int64 = NDArray[np.int64]
@@ -53,6 +54,7 @@ class Block:
     fixed: Mapping[str, float]  # numbers that every scenario of the block shares
     points: Mapping[str, Float64]  # numbers that change from model point to model point
     axes: tuple[tuple[str, Float64], ...]
+    named_axes: tuple[NamedAxis, ...] = ()  # price dates, variants: fastest of all
 
     @property
     def point_count(self) -> int:
@@ -63,21 +65,33 @@ class Block:
     def size(self) -> int:
         """Number of scenarios."""
         size = self.point_count
-        for _, values in self.axes:
-            size *= len(values)
+        for length in self.shape[1:]:
+            size *= length
         return size
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Length of each axis, slowest first: model points, numeric axes, axes of names."""
+        numeric = (len(values) for _, values in self.axes)
+        return (self.point_count, *numeric, *(len(axis.labels) for axis in self.named_axes))
+
+    def labels(self, index: Int64) -> dict[str, NDArray[np.str_]]:
+        """Return the names of the scenarios at these indices on each axis of names."""
+        at = np.unravel_index(index, self.shape)[1 + len(self.axes) :]
+        return {axis.name: np.array(axis.labels)[position] for axis, position in zip(self.named_axes, at, strict=True)}
 
     def columns(self, index: Int64) -> dict[str, Float64]:
         """Return every number of the scenarios at these indices: model points slowest, last axis fastest."""
-        shape = (self.point_count, *(len(values) for _, values in self.axes))
-        at = np.unravel_index(index, shape)
+        at = np.unravel_index(index, self.shape)
         columns = {name: np.full(len(index), value) for name, value in self.fixed.items()}
         columns |= {name: values[at[0]] for name, values in self.points.items()}
-        for (name, values), position in zip(self.axes, at[1:], strict=True):
+        for (name, values), position in zip(self.axes, at[1:], strict=False):
             if name.endswith(RATIO):
                 columns[name.removesuffix(RATIO)] = columns[name.removesuffix(RATIO)] * values[position]
             else:
                 columns[name] = values[position]
+        for axis, position in zip(self.named_axes, at[1 + len(self.axes) :], strict=True):
+            axis.apply(columns, position)
         return columns
 
 
@@ -151,11 +165,16 @@ def _block(
     for level, numbers in enumerate(network):
         fixed |= {f"level_{level}_{name}": float(value) for name, value in numbers.items()}
     settings = load_economics(study.economics_entry, f"economics/{study.economics}.yaml")
-    fixed |= priced_fields(chip, settings)
+    prices = price_axis(chip, settings, study.price_dates)
+    fixed |= {name: float(value) for name, value in prices.changes[0].items()}
     fixed |= {"run_limit_s": study.run.limit_s, COUNT_AXIS: float(study.run.accelerator_count)}
     points = _family_columns(study, model, entry)
     for name, _ in study.axes:
         _check_axis(name, [*fixed, *points], chip.id)
+    variants = study.variants
+    if isinstance(variants, str):
+        variants = assumption_variants(chip, topology, settings, fixed, precision)
+    changes = variant_axis(variants, [*fixed, *points], f"{chip.id} on {topology.id}")
     return Block(
         hardware=chip.id,
         topology=topology.id,
@@ -166,6 +185,7 @@ def _block(
         fixed=fixed,
         points=points,
         axes=study.axes,
+        named_axes=(prices, changes),
     )
 
 
@@ -178,7 +198,8 @@ def _family_columns(study: StudyConfig, model: str, entry: Mapping[str, Any]) ->
     rules = load_family(entry, file)
     points: FamilyPoints = family_points(rules, family_widths(rules))
     run = study.run
-    keep = (points.training_flop >= run.training_flop_minimum) & (points.training_flop <= run.training_flop_maximum)
+    low, high, near = run.training_flop_minimum, run.training_flop_maximum, run.training_flop_near
+    keep = kept_sizes(points.training_flop, minimum=low, maximum=high, near=near)
     names = FamilyPoints.__dataclass_fields__
     return {name: getattr(points, name)[keep].astype(np.float64) for name in names}
 

@@ -31,7 +31,7 @@ TABLES = (
 )
 ROW_LIMIT = 100_000  # rows of one answer in the report; `flopscape query` has no limit
 LINE_LIMIT = 40  # lines of the terminal's table
-SERIES = ("hardware", "topology", "model", "physics", "series_id")
+SERIES = ("hardware", "topology", "model", "physics", "price_date", "variant", "series_id")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 
 from models.packing import layout_names, placement_names
 from pipeline.costs import cost_columns
+from pipeline.distinct import search_distinct
 from pipeline.grid import Block, Grid, scenario_table
-from pipeline.search import ScenarioTable, Winners, candidate_count, first_counts, search, winner_outcomes
+from pipeline.search import ScenarioTable, Winners, candidate_count, first_counts, winner_outcomes
 
 Table = dict[str, NDArray[Any]]
 SCENARIO_COLUMNS = (
@@ -47,7 +48,10 @@ def work_units(grid: Grid) -> list[range]:
 
 def run_unit(grid: Grid, unit: range) -> Table:
     """Return one row for each scenario of the unit, in order of scenario id."""
-    tables = [block_table(block, inside, ids) for block, inside, ids in grid.parts(unit.start, unit.stop)]
+    tables = []
+    for block, inside, ids in grid.parts(unit.start, unit.stop):
+        table = block_table(block, inside, ids)
+        tables.append(table | block.labels(table["scenario_id"].astype(np.int64) - (ids[0] - inside[0])))
     names = list(dict.fromkeys(name for table in tables for name in table))
     return {name: np.concatenate([_column(table, name) for table in tables]) for name in names}
 
@@ -61,7 +65,7 @@ def block_table(block: Block, inside: NDArray[np.int64], ids: NDArray[np.int64])
     """Return the winners of some scenarios of one block, with everything a reader of the row needs."""
     columns = block.columns(inside)
     scenarios = scenario_table(block, columns)
-    winners = search(scenarios, block.physics.physics, block.physics.rules)
+    winners = search_distinct(scenarios, block.physics.physics, block.physics.rules)
     outcome = winner_outcomes(scenarios, winners, block.physics.physics)
     table = result_columns(block, ids, columns, scenarios, winners, outcome)
     table["series_id"] = (ids - inside + inside % (block.size // block.point_count)).astype(np.uint64)

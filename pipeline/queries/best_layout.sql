@@ -6,6 +6,8 @@
 --   model: model family
 --   physics: cost model preset
 --   precision: number format of the matmuls
+--   variant: named change of the scenario's numbers; as_is = none
+--   price_date: day whose prices count: release (of the chip), or a date
 --   series_id: scenarios that differ in model size alone share it
 --   training_flop [FLOP]: model FLOP of the whole run
 --   accelerator_count [1]: accelerators in the run
@@ -40,7 +42,7 @@ chosen as (
 ),
 final as (
     select
-        hardware, topology, model, physics, precision, series_id, training_flop, accelerator_count,
+        hardware, topology, model, physics, precision, variant, price_date, series_id, training_flop, accelerator_count,
         data_ranks, tensor_model_ranks, tensor_ff_ranks, pipeline_ranks, expert_ranks,
         microbatch_count, interleave_count,
         if(is_zero_bubble, 'zero_bubble', '1f1b') as schedule,
@@ -48,4 +50,4 @@ final as (
     from chosen
 )
 select * from final
-order by hardware, topology, model, physics, precision, series_id, training_flop
+order by hardware, topology, model, physics, precision, variant, price_date, series_id, training_flop

@@ -6,6 +6,8 @@
 --   model: model family
 --   physics: cost model preset
 --   precision: number format of the matmuls
+--   variant: named change of the scenario's numbers; as_is = none
+--   price_date: day whose prices count: release (of the chip), or a date
 --   series_id: scenarios that differ in model size alone share it
 --   end_of_linear_training_flop [FLOP]: largest run whose utilisation is at least 80% of the sustained ceiling
 --   accelerator_count [1]: accelerators in that run
@@ -27,7 +29,7 @@ with source as (
 ),
 logic as (
     select
-        hardware, topology, model, physics, precision, series_id,
+        hardware, topology, model, physics, precision, variant, price_date, series_id,
         max(training_flop) filter (is_linear) as end_of_linear_training_flop,
         arg_max(accelerator_count, training_flop) filter (is_linear) as accelerator_count,
         arg_max(model_flop_utilisation_fraction, training_flop) filter (is_linear) as model_flop_utilisation_fraction,
@@ -39,10 +41,11 @@ logic as (
 ),
 final as (
     select
-        hardware, topology, model, physics, precision, series_id, end_of_linear_training_flop, accelerator_count,
+        hardware, topology, model, physics, precision, variant, price_date, series_id,
+        end_of_linear_training_flop, accelerator_count,
         model_flop_utilisation_fraction, purchase_usd / 1e6 as purchase_million_usd, first_below_training_flop,
         coalesce(end_of_linear_training_flop = largest_training_flop, false) as is_beyond_sweep
     from logic
 )
 select * from final
-order by hardware, topology, model, physics, precision, series_id
+order by hardware, topology, model, physics, precision, variant, price_date, series_id

@@ -5,6 +5,8 @@
 --   topology: network
 --   model: model family
 --   physics: cost model preset
+--   variant: named change of the scenario's numbers; as_is = none
+--   price_date: day whose prices count: release (of the chip), or a date
 --   series_id: scenarios that differ in model size alone share it
 --   end_of_linear_training_flop [FLOP]: largest run whose utilisation is at least 80% of the sustained ceiling
 --   largest_training_flop [FLOP]: largest feasible run
@@ -31,7 +33,7 @@ with source as (
 ),
 series as (
     select
-        hardware, topology, model, physics, series_id,
+        hardware, topology, model, physics, variant, price_date, series_id,
         max(training_flop) filter (is_linear) as end_of_linear_training_flop,
         max(training_flop) filter (is_feasible) as largest_training_flop,
         min(training_flop) filter (is_large) as asked_training_flop
@@ -45,21 +47,23 @@ asked as (
         on run.series_id = series.series_id and run.training_flop = series.asked_training_flop and run.is_feasible
 ),
 baseline as (
-    select model, physics, asked_training_flop, accelerator_count, purchase_usd
+    select model, physics, variant, price_date, asked_training_flop, accelerator_count, purchase_usd
     from asked
     where hardware = getvariable('baseline') and topology = coalesce(getvariable('baseline_topology'), 'vendor')
-    qualify row_number() over (partition by model, physics, asked_training_flop order by series_id) = 1
+    qualify row_number() over (
+        partition by model, physics, variant, price_date, asked_training_flop order by series_id
+    ) = 1
 ),
 final as (
     select
-        asked.hardware, asked.topology, asked.model, asked.physics, asked.series_id,
+        asked.hardware, asked.topology, asked.model, asked.physics, asked.variant, asked.price_date, asked.series_id,
         asked.end_of_linear_training_flop, asked.largest_training_flop,
         asked.asked_training_flop as training_flop, asked.accelerator_count, asked.model_flop_utilisation_fraction,
         asked.run_time_s / 86400 as run_time_day, asked.purchase_usd / 1e6 as purchase_million_usd,
         asked.accelerator_count / baseline.accelerator_count as accelerator_ratio,
         asked.purchase_usd / baseline.purchase_usd as purchase_ratio
     from asked
-    left join baseline using (model, physics, asked_training_flop)
+    left join baseline using (model, physics, variant, price_date, asked_training_flop)
 )
 select * from final
 order by model, physics, hardware, topology, series_id

@@ -6,6 +6,8 @@
 --   model: model family
 --   physics: cost model preset
 --   precision: number format of the matmuls
+--   variant: named change of the scenario's numbers; as_is = none
+--   price_date: day whose prices count: release (of the chip), or a date
 --   series_id: scenarios that differ in model size alone share it
 --   largest_training_flop [FLOP]: largest run that fits in memory and ends in time, empty if none does
 --   accelerator_count [1]: accelerators in that run
@@ -19,7 +21,7 @@ with source as (
 ),
 largest as (
     select
-        hardware, topology, model, physics, precision, series_id,
+        hardware, topology, model, physics, precision, variant, price_date, series_id,
         max(training_flop) filter (is_feasible) as largest_training_flop,
         arg_max(accelerator_count, training_flop) filter (is_feasible) as accelerator_count,
         arg_max(model_flop_utilisation_fraction, training_flop) filter (is_feasible)
@@ -38,11 +40,12 @@ stops as (
 ),
 final as (
     select
-        hardware, topology, model, physics, precision, series_id, largest_training_flop, accelerator_count,
+        hardware, topology, model, physics, precision, variant, price_date, series_id,
+        largest_training_flop, accelerator_count,
         model_flop_utilisation_fraction, run_time_s / 86400 as run_time_day,
         purchase_usd / 1e6 as purchase_million_usd, coalesce(stopped_by, '') as stopped_by
     from largest
     left join stops using (series_id)
 )
 select * from final
-order by hardware, topology, model, physics, precision, series_id
+order by hardware, topology, model, physics, precision, variant, price_date, series_id

@@ -6,6 +6,8 @@
 --   model: model family
 --   physics: cost model preset
 --   precision: number format of the matmuls
+--   variant: named change of the scenario's numbers; as_is = none
+--   price_date: day whose prices count: release (of the chip), or a date
 --   series_id: scenarios that differ in model size alone share it
 --   training_flop [FLOP]: model FLOP of the whole run
 --   accelerator_count [1]: accelerators in the run
@@ -19,7 +21,7 @@ with source as (
 ),
 final as (
     select
-        hardware, topology, model, physics, precision, series_id, training_flop, accelerator_count,
+        hardware, topology, model, physics, precision, variant, price_date, series_id, training_flop, accelerator_count,
         ln(data_ranks) / total as data_share,
         ln(tensor_model_ranks * tensor_ff_ranks) / total as tensor_share,
         ln(pipeline_ranks) / total as pipeline_share,
@@ -27,4 +29,4 @@ final as (
     from source
 )
 select * from final
-order by hardware, topology, model, physics, precision, series_id, training_flop
+order by hardware, topology, model, physics, precision, variant, price_date, series_id, training_flop

@@ -6,6 +6,8 @@
 --   model: model family
 --   physics: cost model preset
 --   precision: number format of the matmuls
+--   variant: named change of the scenario's numbers; as_is = none
+--   price_date: day whose prices count: release (of the chip), or a date
 --   series_id: scenarios that differ in model size alone share it
 --   training_flop [FLOP]: model FLOP of the whole run
 --   model_flop_utilisation_fraction [1]: model FLOP achieved / dense nominal peak
@@ -19,11 +21,11 @@ with source as (
 ),
 final as (
     select
-        hardware, topology, model, physics, precision, series_id, training_flop,
+        hardware, topology, model, physics, precision, variant, price_date, series_id, training_flop,
         model_flop_utilisation_fraction, sustained_fraction, accelerator_count,
         run_time_s / 86400 as run_time_day,
         purchase_usd / 1e6 as purchase_million_usd
     from source
 )
 select * from final
-order by hardware, topology, model, physics, precision, series_id, training_flop
+order by hardware, topology, model, physics, precision, variant, price_date, series_id, training_flop
