@@ -1,10 +1,12 @@
 -- Question: What does the same run take on one chip against another, in chips and in purchase cost?
--- One row per: pair (chip and network, baseline chip and network) for one model family and physics
+-- One row per: pair (chip and network, baseline chip and network) of one model family, physics, variant and price date
 -- Columns:
 --   hardware: accelerator
 --   topology: its network
 --   model: model family
 --   physics: cost model preset
+--   variant: named change of the scenario's numbers; as_is = none
+--   price_date: day whose prices count: release (of the chip), or a date
 --   series_id: scenarios that differ in model size alone share it
 --   training_flop [FLOP]: the smallest run swept that is at least as large as asked
 --   accelerator_count [1]: accelerators that the run takes, empty if it is infeasible
@@ -41,13 +43,15 @@ pairs as (
     join baseline
         on source.model = baseline.model
         and source.physics = baseline.physics
+        and source.variant = baseline.variant
+        and source.price_date = baseline.price_date
         and source.training_flop = baseline.training_flop
         and source.run_limit_s = baseline.run_limit_s
         and baseline.topology = coalesce(getvariable('baseline_topology'), source.topology)
 ),
 final as (
     select
-        hardware, topology, model, physics, series_id, training_flop,
+        hardware, topology, model, physics, variant, price_date, series_id, training_flop,
         if(is_feasible, accelerator_count, null) as accelerator_count,
         model_flop_utilisation_fraction, run_time_s / 86400 as run_time_day, purchase_usd / 1e6 as purchase_million_usd,
         baseline_hardware, baseline_topology, baseline_purchase_usd / 1e6 as baseline_purchase_million_usd,
@@ -56,4 +60,4 @@ final as (
     from pairs
 )
 select * from final
-order by model, physics, baseline_hardware, baseline_topology, hardware, topology, series_id
+order by model, physics, variant, price_date, baseline_hardware, baseline_topology, hardware, topology, series_id

@@ -180,7 +180,7 @@ def test_frontier_is_the_exact_pareto_set(points):
     """Against the definition, point by point: kept if no other is as good in both and better in one."""
     connection = duckdb.connect()
     ones = ", ".join(f"1 as {name}" for name in ("data_ranks", "pipeline_ranks", "tensor_model_ranks", "expert_ranks"))
-    names = ("hardware", "topology", "precision", "model", "physics")
+    names = ("hardware", "topology", "precision", "model", "physics", "variant", "price_date")
     words = ", ".join(f"'x' as {name}" for name in names)
     values = ", ".join(f"({i}, {time}, {cost}, {ok})" for i, (time, cost, ok) in enumerate(points))
     connection.execute(
