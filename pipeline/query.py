@@ -18,6 +18,7 @@ from pipeline.query_format import FORMATS, write_rows
 from pipeline.store_files import LocalFolder, RemoteFolder, open_folder
 
 OUTPUTS = "outputs"
+SIDE = "catalogue"  # folder of the tables beside the points
 _COLUMN = re.compile(r"--   (?P<name>\w+)(?: \[(?P<unit>[^\]]+)\])?(?: = (?P<default>[^:]+))?: (?P<meaning>.+)")
 
 
@@ -100,7 +101,7 @@ def latest_results() -> str:
 
 
 def connect(results: str) -> duckdb.DuckDBPyConnection:
-    """Return an in-memory database with the views `points`, `scenarios`, `catalogue`, `chips` of a results folder."""
+    """Return an in-memory database with the views of a results folder (see --list)."""
     folder = open_folder(results)
     manifest = folder.read("manifest.json")
     if manifest is None:
@@ -112,14 +113,25 @@ def connect(results: str) -> duckdb.DuckDBPyConnection:
         set_variables(connection, {"results": results.rstrip("/")})
         connection.execute(packaged_sql("_points"))
         connection.execute(packaged_sql("_views"))
+        _read_side_tables(connection, folder)
         return connection
     connection.register("points", _remote_points(folder))
     with tempfile.TemporaryDirectory() as copy:
         (Path(copy) / "manifest.json").write_bytes(manifest)
         set_variables(connection, {"results": copy})
         connection.execute(packaged_sql("_views"))
+        for name in folder.names(SIDE):
+            (Path(copy) / name).parent.mkdir(exist_ok=True)
+            (Path(copy) / name).write_bytes(folder.read(name) or b"")
+        _read_side_tables(connection, folder)
     set_variables(connection, {"results": results})
     return connection
+
+
+def _read_side_tables(connection: duckdb.DuckDBPyConnection, folder: LocalFolder | RemoteFolder) -> None:
+    """Create the tables `prices`, `runs`, `export_status`; results that a program wrote itself may lack them."""
+    if any(name.endswith(".parquet") for name in folder.names(SIDE)):
+        connection.execute(packaged_sql("_side"))
 
 
 def _remote_points(folder: RemoteFolder) -> Any:

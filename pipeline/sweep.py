@@ -8,6 +8,7 @@ from pathlib import Path
 from pipeline.config import StudyConfig, compose_study
 from pipeline.errors import UserError
 from pipeline.grid import Grid, build_grid
+from pipeline.side_tables import write_side_tables
 from pipeline.simulate import count, run_unit, work_units
 from pipeline.store import open_results
 
@@ -52,6 +53,7 @@ def run(study: StudyConfig, grid: Grid) -> Path | str:
                 results.write_unit(unit, table)
             advance(len(unit))
         results.finish()
+    write_side_tables(study, study.results)
     return study.results
 
 
