@@ -4,6 +4,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -63,3 +64,13 @@ def test_commands_that_need_no_physics_start_without_it(argument: str):
     )
     result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert result.stdout.splitlines()[-1].strip() == "loaded:"
+
+
+def test_package_lists_every_folder_of_code_and_configuration():
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+    code = {
+        ".".join(path.parent.relative_to(ROOT).parts) for path in [*MODEL_FILES, *(ROOT / "pipeline").rglob("*.py")]
+    }
+    assert code | {"pipeline.queries"} <= set(settings["packages"])
+    listed = {path for patterns in settings["data-files"].values() for each in patterns for path in ROOT.glob(each)}
+    assert {path for path in (ROOT / "conf").rglob("*") if path.is_file()} == listed
