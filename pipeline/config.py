@@ -90,7 +90,7 @@ def _one_line(error: Exception) -> str:
 def _composition_error(error: Exception, overrides: list[str]) -> UserError:
     """Return Hydra's complaint as one line with the closest option or key."""
     text = str(error)
-    option = re.search(r"Could not find '?([\w]+)/([\w./-]+)'?", text)
+    option = re.search(r"Could not (?:find|load) '?([\w]+)/([\w./-]+)'?", text)
     if option:
         group, name = option.groups()
         known = sorted(each.stem for each in (CONF_DIRECTORY / group).glob("*.yaml"))

@@ -7,7 +7,10 @@ import duckdb
 from pipeline.query_format import table_text
 
 ROW_LIMIT = 200
-GREETING = "Views: points, scenarios, catalogue, chips, prices, runs, export_status. End a statement with ; and leave with Ctrl-D or .quit\n"
+GREETING = (
+    "Views: points, scenarios, catalogue, chips, prices, runs, export_status. "
+    "End a statement with ; and leave with Ctrl-D or .quit\n"
+)
 
 
 def shell(connection: duckdb.DuckDBPyConnection, source: TextIO, target: TextIO) -> int:
