@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.effects.economics import Economics, RunCost, run_cost
+from models.effects.sites import LocalSteps, SiteOutcome, site_outcome
 from models.outcome import Outcome
 from models.packing import (
     DEGREES,
@@ -32,6 +33,7 @@ Matrix = NDArray[np.float64]
 POINT_CHUNK = 8192
 SEARCH_POINTS = 16384
 NEVER_DIVIDES = 1e30
+SITE_NUMBERS = ("parameter_byte", "site_count", "site_one_way_byte_per_s", "site_latency_s", "site_step_time_s")
 
 
 def optimistic_network(network: tuple[NetworkLevel, ...]) -> tuple[NetworkLevel]:
@@ -129,6 +131,15 @@ def cost_of_run(rows: Quantity) -> tuple[Scalar, ...]:
     return tuple(getattr(cost, name) for name in field_names(RunCost))
 
 
+def sites_of_run(rows: Quantity) -> tuple[Scalar, ...]:
+    """Return the fields of `SiteOutcome`, in order: rows of LocalSteps, then of SITE_NUMBERS."""
+    names = field_names(LocalSteps)
+    local = LocalSteps(**dict(zip(names, rows, strict=False)))
+    numbers = dict(zip(SITE_NUMBERS, list(rows)[len(names) :], strict=True))
+    outcome = site_outcome(local=local, **numbers)
+    return tuple(getattr(outcome, name) for name in field_names(SiteOutcome))
+
+
 @lru_cache(maxsize=64)
 def kernel(name: str, level_count: int) -> Callable[..., Any]:
     """Return the compiled, batched form of one of the functions above: points along the last axis of each matrix."""
@@ -138,6 +149,8 @@ def kernel(name: str, level_count: int) -> Callable[..., Any]:
         return jax.jit(jax.vmap(partial(bound_of_layout, level_count=level_count), in_axes=(1, None)))
     if name == "cost":
         return jax.jit(jax.vmap(cost_of_run, in_axes=1))
+    if name == "sites":
+        return jax.jit(jax.vmap(sites_of_run, in_axes=1))
     if name == "best":
         return jax.jit(jax.vmap(partial(best_placement, level_count=level_count), in_axes=(1, None, None)))
     raise KeyError(name)
@@ -196,3 +209,9 @@ def run_costs(
         return {name: np.zeros(0) for name in field_names(RunCost)}
     values = in_chunks(kernel("cost", 0), rows, POINT_CHUNK)
     return dict(zip(field_names(RunCost), values, strict=True))
+
+
+def site_outcomes(rows: Matrix) -> dict[str, Matrix]:
+    """Return every field of `SiteOutcome` for packed runs (rows of `LocalSteps`, then of SITE_NUMBERS)."""
+    values = in_chunks(kernel("sites", 0), rows, POINT_CHUNK)
+    return dict(zip(field_names(SiteOutcome), values, strict=True))

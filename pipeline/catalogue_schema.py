@@ -71,6 +71,10 @@ class Topology:
     file: str
     name: str | None = text("what it is", required=True)
     notes: str | None = text("what to know before believing it")
+    local_step_count: float | None = number("1", "optimiser steps between two exchanges of sites", low=1.0)
+    exchange_compression_ratio: float | None = number("1", "bytes of the weights / bytes exchanged", low=1.0)
+    exchange_hidden_fraction: float | None = number("1", "share of an exchange that hides behind steps", high=1.0)
+    token_penalty_per_doubling: float | None = number("1", "further tokens, a doubling of local steps", high=1.0)
     only_hardware: tuple[str, ...] = ()  # chips this network was built for; empty = any
     levels: tuple[NetworkLevelSpec, ...] = ()
     sources: Mapping[str, Source] = field(default_factory=dict)

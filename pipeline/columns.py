@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Literal
 
 from models.effects.economics import Economics, RunCost
+from models.effects.sites import LocalSteps, SiteOutcome
 from models.outcome import Outcome
 from models.point import Architecture, Hardware, Layout, NetworkLevel, Workload
 
@@ -62,6 +63,7 @@ _VALUES = (
     _value("active_parameter_count", "1", "parameters that one token uses", "models.scaling"),
     _value("run_limit_s", "s", "time within which the run must end", "conf"),
     _value("constant_dollar_ratio", "1", "dollars of the constant year for one of the price date", "pipeline.prices"),
+    _value("site_count", "1", "sites that the accelerators fill, each a group of the level below the top", "catalogue"),
     _value("run_time_s", "s", "time of the whole run", "models.run"),
     _value("candidate_count", "1", "layouts that the search looked at for this row", "search", "int64"),
     _value("tensor_ranks", "1", "tensor-parallel degree: over d_model times over d_ff", "search", "int64"),
@@ -96,6 +98,8 @@ def _glossary() -> dict[str, Column]:
         *_bundle(Workload, "catalogue, models.scaling"),
         *layout,
         *(_level(each, level) for level in range(_LEVELS) for each in layout if each.name.endswith("_ranks")),
+        *_bundle(LocalSteps, "catalogue"),
+        *_bundle(SiteOutcome, "models.effects.sites"),
         *_bundle(Outcome, "models.step"),
         *_bundle(Economics, "pipeline.economics"),
         *_bundle(RunCost, "models.effects.economics"),

@@ -38,6 +38,12 @@ Int64 = NDArray[np.int64]
 RATIO = "_ratio"
 COUNT_AXIS = "accelerator_count"
 WHOLE = ("layer_count", "d_model", "d_ff", "expert_count", "sequence_token", "global_batch_token", COUNT_AXIS)
+NO_LOCAL_STEPS = {  # sites in step
+    "local_step_count": 1.0,
+    "exchange_compression_ratio": 1.0,
+    "exchange_hidden_fraction": 0.0,
+    "token_penalty_per_doubling": 0.0,
+}
 MATMULS_PER_LAYER = 6  # two weight matrices, each forward and for two gradients
 
 
@@ -164,6 +170,8 @@ def _block(
     fixed = {**hardware_fields(chip, study.run.precision), "word_byte": word_byte(precision)}
     for level, numbers in enumerate(network):
         fixed |= {f"level_{level}_{name}": float(value) for name, value in numbers.items()}
+    if topology.local_step_count is not None:  # the top level joins sites
+        fixed |= {name: getattr(topology, name) or default for name, default in NO_LOCAL_STEPS.items()}
     settings = load_economics(study.economics_entry, f"economics/{study.economics}.yaml")
     prices = price_axis(chip, settings, study.price_dates)
     fixed |= {name: float(value) for name, value in prices.changes[0].items()}

@@ -1,6 +1,7 @@
 """From a range of scenario ids to a table of results: decode, search, evaluate the winners."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from models.packing import layout_names, placement_names
 from pipeline.costs import cost_columns
 from pipeline.distinct import search_distinct
 from pipeline.grid import Block, Grid, scenario_table
+from pipeline.local_steps import with_sites
 from pipeline.search import ScenarioTable, Winners, candidate_count, first_counts, winner_outcomes
 
 Table = dict[str, NDArray[Any]]
@@ -64,12 +66,18 @@ def _column(table: Table, name: str) -> NDArray[Any]:
 def block_table(block: Block, inside: NDArray[np.int64], ids: NDArray[np.int64]) -> Table:
     """Return the winners of some scenarios of one block, with everything a reader of the row needs."""
     columns = block.columns(inside)
+    table_of = partial(winner_table, block, ids)
+    table = with_sites(table_of, columns, block.level_count) if "local_step_count" in columns else table_of(columns)
+    table["series_id"] = (ids - inside + inside % (block.size // block.point_count)).astype(np.uint64)
+    return table
+
+
+def winner_table(block: Block, ids: NDArray[np.int64], columns: Mapping[str, NDArray[np.float64]]) -> Table:
+    """Return the best layout of each of some scenarios of one block, given by their numbers."""
     scenarios = scenario_table(block, columns)
     winners = search_distinct(scenarios, block.physics.physics, block.physics.rules)
     outcome = winner_outcomes(scenarios, winners, block.physics.physics)
-    table = result_columns(block, ids, columns, scenarios, winners, outcome)
-    table["series_id"] = (ids - inside + inside % (block.size // block.point_count)).astype(np.uint64)
-    return table
+    return result_columns(block, ids, columns, scenarios, winners, outcome)
 
 
 def result_columns(

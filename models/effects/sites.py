@@ -2,7 +2,27 @@
 
 import jax.numpy as jnp
 
+from models.point import bundle, number
 from models.quantities import Quantity, Scalar
+
+
+@bundle
+class LocalSteps:
+    """Training at several sites that exchange their weights every few steps (DiLoCo)."""
+
+    local_step_count: Quantity = number("1", "optimiser steps of a site between two exchanges; 1 = synchronous")
+    exchange_compression_ratio: Quantity = number("1", "bytes of the weights / bytes exchanged for them")
+    exchange_hidden_fraction: Quantity = number("1", "share of an exchange that hides behind the steps that follow it")
+    token_penalty_per_doubling: Quantity = number("1", "further tokens for the same loss, a doubling of local steps")
+
+
+@bundle
+class SiteOutcome:
+    """What several sites make of the step of one."""
+
+    step_time_s: Quantity = number("s", "mean time of one optimiser step, exchange included")
+    exchange_time_s: Quantity = number("s", "time of one exchange of weights between sites")
+    token_penalty_ratio: Quantity = number("1", "tokens needed / tokens needed with synchronous steps")
 
 
 def site_exchange_time_s(
@@ -47,3 +67,32 @@ def token_penalty_ratio(*, local_step_count: Quantity, penalty_per_doubling: Qua
     Ignores: model size and number of replicas.
     """
     return 1.0 + penalty_per_doubling * jnp.log2(local_step_count)
+
+
+def site_outcome(
+    *,
+    local: LocalSteps,
+    parameter_byte: Quantity,
+    site_count: Quantity,
+    site_one_way_byte_per_s: Quantity,
+    site_latency_s: Quantity,
+    site_step_time_s: Quantity,
+) -> SiteOutcome:
+    """Return step time, exchange and token penalty of sites that each take `site_step_time_s` for a step."""
+    exchange_s = site_exchange_time_s(
+        parameter_byte=parameter_byte,
+        site_count=site_count,
+        site_one_way_byte_per_s=site_one_way_byte_per_s,
+        site_latency_s=site_latency_s,
+        compression_ratio=local.exchange_compression_ratio,
+    )
+    step_s = multi_site_step_time_s(
+        site_step_time_s=site_step_time_s,
+        exchange_time_s=exchange_s,
+        local_step_count=local.local_step_count,
+        hidden_fraction=local.exchange_hidden_fraction,
+    )
+    penalty = token_penalty_ratio(
+        local_step_count=local.local_step_count, penalty_per_doubling=local.token_penalty_per_doubling
+    )
+    return SiteOutcome(step_time_s=step_s, exchange_time_s=exchange_s, token_penalty_ratio=penalty)
