@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.catalogue import CONF_DIRECTORY, read_entries, read_yaml
+from pipeline.catalogue_bands import implausible_rows
 from pipeline.catalogue_check import entry_numbers, findings, uncertain_keys
 from pipeline.catalogue_costs import as_csv, published_cost_table, read_settings
 from pipeline.catalogue_import import entry_text, import_config, imported_model, read_config
-from pipeline.catalogue_list import group_rows, number_row, table
+from pipeline.catalogue_list import export_lines, group_rows, number_row, price_lines, rule_lines, table
 from pipeline.catalogue_parameters import parameter_counts
+from pipeline.catalogue_schema import Chip
 from pipeline.economics import load_economics
 from pipeline.errors import UserError
 from pipeline.policy import read_rules
@@ -46,9 +48,13 @@ def all_entries(directories: Sequence[Path]) -> dict[str, Any]:
 def show_entry(name: str, directories: Sequence[Path]) -> int:
     """Print one entry: every number with unit, source, place, as printed, kind and range."""
     entries, references = all_entries(directories), all_references(directories)
+    rules = {rule.id: rule for rule in read_rules(directories)}
     keys = [key for key in entries if key == name or key.split("/")[1] == name]
+    if name.removeprefix("policy/") in rules:
+        print("\n".join(rule_lines(rules[name.removeprefix("policy/")])))
+        return 0
     if not keys:
-        names = sorted({key.split("/")[1] for key in entries})
+        names = sorted({key.split("/")[1] for key in entries} | set(rules))
         close = difflib.get_close_matches(name, names, n=3)
         remedy = f"did you mean {' or '.join(close)}?" if close else "see `flopscape catalogue list`"
         raise UserError(f"catalogue: {name}: no such entry; {remedy}")
@@ -59,6 +65,9 @@ def show_entry(name: str, directories: Sequence[Path]) -> int:
             if getattr(entry, word, None):
                 print(f"  {word}: {getattr(entry, word)}")
         print(table([number_row(entry, number, value) for number, value in entry_numbers(entry).items()]))
+        if isinstance(entry, Chip) and not entry.reference_name:
+            print("\n  ".join(["prices:", *price_lines(entry)]))
+            print("\n  ".join(["export rules:", *export_lines(entry, directories)]))
         print("sources:")
         for ref in sorted({source.ref for source in entry.sources.values()}):
             about = references.get(ref, {})
@@ -92,6 +101,7 @@ def check_entries(directories: Sequence[Path]) -> int:
             for number, row in enumerate(rows, start=2)
             if row["ref"] not in references
         ]
+        found += implausible_rows(f"economics/{name}", rows)
         uncertain = sum(row["source_kind"] in ("assumption", "unverified") for row in rows)
         counts[name] = (len(rows), uncertain)
     for each in found:

@@ -1,7 +1,9 @@
 """Listings of the catalogue: one row per entry, one row per number, aligned as text."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +11,11 @@ from pipeline.catalogue import CONF_DIRECTORY, read_entries, read_yaml, resolved
 from pipeline.catalogue_check import source_of
 from pipeline.catalogue_parameters import parameter_counts
 from pipeline.catalogue_schema import Chip, ModelShape, Published, Topology
-from pipeline.policy import read_rules
+from pipeline.policy import Rule, read_rules, verdict
+from pipeline.prices import CLOUD_KINDS, chip_observations, cloud_price, purchase_price, read_day, read_observations
 
 Row = dict[str, str]
+S_PER_HOUR = 3600.0
 
 
 def scaled(value: float | None, scale: float) -> str:
@@ -124,3 +128,53 @@ def level_unit(key: str) -> str:
     """Return the unit that a key's suffix names."""
     suffixes = {"_byte_per_s": "B/s", "_s": "s", "_m": "m", "_byte": "B", "_usd": "USD"}
     return next((unit for suffix, unit in suffixes.items() if key.endswith(suffix)), "1")
+
+
+def price_lines(chip: Chip, directory: Path = CONF_DIRECTORY) -> list[str]:
+    """Return what a chip cost at its release and costs by the newest observation, and how that is known."""
+    observations = read_observations(directory)
+    own = chip_observations(chip, observations)
+    if not own or not chip.released:
+        return ["nobody has been seen to sell or rent it out"]
+    lines = []
+    newest = max(each.day for each in own)
+    for day in sorted({read_day(chip.released, chip.file), newest}):
+        if any(each.kind not in CLOUD_KINDS for each in own):
+            price = purchase_price(chip, day, observations)
+            lines.append(f"purchase on {day}: {price.usd:.6g} USD: {price.basis}")
+    rent = cloud_price(chip, newest, observations, CLOUD_KINDS)
+    if rent:
+        lines.append(f"rent on {newest}: {rent.usd * S_PER_HOUR:.4g} USD an hour: {rent.kind}")
+    counted = Counter(each.kind for each in own)
+    return [*lines, "observations: " + ", ".join(f"{count} {kind}" for kind, count in sorted(counted.items()))]
+
+
+def export_lines(chip: Chip, directories: Sequence[Path]) -> list[str]:
+    """Return what the export rules make of a chip, from the day of each rule on."""
+    rules, lines = read_rules(directories), []
+    for day in sorted({rule.in_force or "" for rule in rules}):
+        found = verdict(chip, read_day(day, "policy"), rules)
+        if not lines or not lines[-1].endswith(found.reason):
+            lines.append(f"from {day}: {found.outcome}: {found.reason}")
+    return lines
+
+
+def rule_lines(rule: Rule) -> list[str]:
+    """Return the clauses of an export rule, one line each."""
+    lines = [
+        f"{rule.file}: {rule.name}",
+        f"  {rule.instrument}; in force {rule.in_force}, until {rule.superseded or 'now'}",
+    ]
+    for clause in rule.clauses:
+        tests = [
+            f"{each.name} {getattr(clause, each.name):g} {each.metadata['unit']}"
+            for each in fields(clause)
+            if each.metadata.get("type") is float and getattr(clause, each.name) is not None
+        ]
+        tests += [
+            f"{key} {', '.join(getattr(clause, key))}"
+            for key in ("markets", "named", "only_if")
+            if getattr(clause, key)
+        ]
+        lines.append(f"  {clause.name}: {clause.outcome} ({clause.consequence}) if {'; '.join(tests)}")
+    return [*lines, f"  {rule.notes}"] + [f"  source: {s.ref}: {s.where} ({s.kind})" for s in rule.sources.values()]

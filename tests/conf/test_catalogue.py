@@ -14,6 +14,7 @@ from pipeline.catalogue import (
     read_entries,
     read_yaml,
 )
+from pipeline.catalogue_bands import implausible_rows
 from pipeline.catalogue_check import entry_numbers, findings, printed_value, source_of, uncertain_keys
 
 REFERENCES = read_yaml(CONF_DIRECTORY / "sources.yaml")
@@ -78,6 +79,24 @@ def test_unit_mistakes_are_caught_and_named(change: dict[str, float], words: lis
     chip = dataclasses.replace(CHIPS["h100_sxm5"], **change)
     text = "\n".join(findings(chip, REFERENCES))
     assert all(word in text for word in words), text
+
+
+def test_topologies_and_models_have_bands_too() -> None:
+    topology, model = ENTRIES["topology", "gtx580_2012_b"], ENTRIES["model", "llama3_70b"]
+    level = dataclasses.replace(topology.levels[1], one_way_byte_per_s=1.35e9 * 8)  # typed in bits
+    text = "\n".join(findings(dataclasses.replace(topology, levels=(topology.levels[0], level)), REFERENCES))
+    assert "networks get slower with distance" in text
+    wider = dataclasses.replace(model, d_model=8192.0 * 2)
+    assert "the shape makes the model" in "\n".join(findings(wider, REFERENCES))
+    cheaper = dataclasses.replace(model.published, cost_usd=5.0)
+    found = findings(dataclasses.replace(model, published=cheaper), REFERENCES)
+    assert "dollars, not thousands or millions" in "\n".join(found)
+
+
+def test_rows_of_data_files_have_bands_too() -> None:
+    assert "used card" in next(iter(implausible_rows("prices.csv", [{"usd": "2.5", "usd_per_s": ""}])))
+    cents = [{"quantity": "electricity_price_usd_per_j", "value": "0.08"}]
+    assert "1 cent to 1 dollar a kWh" in next(iter(implausible_rows("energy.csv", cents)))
 
 
 def test_an_unsourced_number_is_refused() -> None:

@@ -59,6 +59,9 @@ def test_list_without_a_group_lists_all(capsys: Any) -> None:
         ("gtx580_2012_b", ["levels[1].one_way_byte_per_s", "B/s", "QDR 4.0 to FDR 6.8 GB/s"]),
         ("gpt4_rumoured", ["RUMOUR", "published.training_flop", "unverified"]),
         ("own_time", ["fleet_utilisation_fraction", "0.6 to 1"]),
+        ("h20", ["purchase on 2023-11-01", "from 2025-04-09: licence", "observations: 1 purchase_chip"]),
+        ("tpu_v7", ["nobody has been seen to sell or rent it out", "from 2023-10-17: restricted"]),
+        ("bis_2023_10", ["3A090.a: restricted", "tpp_minimum 1600 TOPS x bit", "performance_density_minimum 5.92"]),
     ],
 )
 def test_show_gives_every_number_with_its_source(name: str, words: list[str], capsys: Any) -> None:
