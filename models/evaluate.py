@@ -24,10 +24,15 @@ from models.packing import (
     placement_of,
     scenario_names,
     scenario_of,
+    transformer_of,
 )
 from models.point import Layout, NetworkLevel, Physics, Placement, Scenario
 from models.quantities import Flag, Index, Quantity, Scalar
 from models.step import step
+from models.transformer_layer import Point
+from models.transformer_outcome import TransformerOutcome
+from models.transformer_point import Constants
+from models.transformer_step import transformer_step
 
 Matrix = NDArray[np.float64]
 POINT_CHUNK = 8192
@@ -140,6 +145,18 @@ def sites_of_run(rows: Quantity) -> tuple[Scalar, ...]:
     return tuple(getattr(outcome, name) for name in field_names(SiteOutcome))
 
 
+def outcome_of_transformer(rows: Quantity, constants: Constants) -> tuple[Scalar, ...]:
+    """Return the fields of `TransformerOutcome`, in order, of one packed point of the calibrated model."""
+    outcome = transformer_step(Point(*transformer_of(list(rows)), constants))
+    return tuple(getattr(outcome, name) for name in field_names(TransformerOutcome))
+
+
+def time_of_transformer(rows: Quantity, constants: Constants) -> tuple[Scalar, Scalar]:
+    """Return (step time, peak memory) of one packed point: what a search needs; the rest is not computed."""
+    outcome = transformer_step(Point(*transformer_of(list(rows)), constants))
+    return outcome.step_time_s, outcome.memory_byte
+
+
 @lru_cache(maxsize=64)
 def kernel(name: str, level_count: int) -> Callable[..., Any]:
     """Return the compiled, batched form of one of the functions above: points along the last axis of each matrix."""
@@ -147,6 +164,10 @@ def kernel(name: str, level_count: int) -> Callable[..., Any]:
         return jax.jit(jax.vmap(partial(outcome_of_point, level_count=level_count), in_axes=(1, None)))
     if name == "bound":
         return jax.jit(jax.vmap(partial(bound_of_layout, level_count=level_count), in_axes=(1, None)))
+    if name == "transformer":
+        return jax.jit(jax.vmap(outcome_of_transformer, in_axes=(1, None)))
+    if name == "transformer_time":
+        return jax.jit(jax.vmap(time_of_transformer, in_axes=(1, None)))
     if name == "cost":
         return jax.jit(jax.vmap(cost_of_run, in_axes=1))
     if name == "sites":
@@ -215,3 +236,17 @@ def site_outcomes(rows: Matrix) -> dict[str, Matrix]:
     """Return every field of `SiteOutcome` for packed runs (rows of `LocalSteps`, then of SITE_NUMBERS)."""
     values = in_chunks(kernel("sites", 0), rows, POINT_CHUNK)
     return dict(zip(field_names(SiteOutcome), values, strict=True))
+
+
+def transformer_outcomes(points: Matrix, constants: Constants) -> dict[str, NDArray[np.float64]]:
+    """Return every field of `TransformerOutcome` for packed points (rows of `transformer_names`)."""
+    if points.shape[1] == 0:
+        return {name: np.zeros(0) for name in field_names(TransformerOutcome)}
+    values = in_chunks(kernel("transformer", 0), points, POINT_CHUNK, constants)
+    return dict(zip(field_names(TransformerOutcome), values, strict=True))
+
+
+def transformer_times(points: Matrix, constants: Constants) -> tuple[Matrix, Matrix]:
+    """Return (step time in s, peak memory in B) of packed points of the calibrated model."""
+    step_s, memory_byte = in_chunks(kernel("transformer_time", 0), points, POINT_CHUNK, constants)
+    return step_s, memory_byte

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.point import Architecture, Hardware, Layout, NetworkLevel, Placement, Scenario, Workload
+from models.transformer_point import Accelerator, Links, Software, Transformer, TransformerLayout
 
 DEGREES = ("data_ranks", "tensor_model_ranks", "tensor_ff_ranks", "pipeline_ranks", "expert_ranks")
 """The degrees that a placement spreads over network levels, in the order of its columns."""
@@ -68,3 +69,18 @@ def placement_of(rows: Any, level_count: int) -> Placement:
     values = dict(zip(placement_names(level_count), rows, strict=True))
     levels = range(level_count)
     return Placement(**{d: tuple(values[f"{d}_level_{level}"] for level in levels) for d in DEGREES})
+
+
+TRANSFORMER_BUNDLES = (Accelerator, Links, Transformer, TransformerLayout, Software)
+
+
+@lru_cache(maxsize=1)
+def transformer_names() -> tuple[str, ...]:
+    """Return the row names of a packed point of the calibrated model, without its constants."""
+    return tuple(name for cls in TRANSFORMER_BUNDLES for name in field_names(cls))
+
+
+def transformer_of(rows: Any) -> tuple[Accelerator, Links, Transformer, TransformerLayout, Software]:
+    """Return the bundles whose numbers are the rows of a packed matrix (or one column of it)."""
+    values = dict(zip(transformer_names(), rows, strict=True))
+    return tuple(_take(cls, values) for cls in TRANSFORMER_BUNDLES)  # pyright: ignore[reportReturnType]

@@ -1,0 +1,314 @@
+"""Time of one transformer layer on one microbatch: forward, backward, what is recomputed and what traffic shows."""
+
+from dataclasses import dataclass
+
+import jax.numpy as jnp
+
+from models.effects.attention import (
+    attended_token_mean,
+    attention_forward_flop,
+    fused_attention_time_s,
+    unfused_attention_time_s,
+)
+from models.effects.elementwise import (
+    cast_time_s,
+    elementwise_time_s,
+    expert_permutation_time_s,
+    gradient_accumulation_time_s,
+)
+from models.effects.overlap import host_bound_time_s, partly_hidden_time_s
+from models.effects.ring import expert_dispatch_time_s, group_byte_per_s, group_rank_per_domain, ring_time_s
+from models.effects.roofline import linear_rate_flop_per_s, matmul_padding_ratio, matmul_time_s
+from models.quantities import Quantity, Scalar
+from models.transformer_parts import Weights, dense_width, output_width, tokens_per_rank
+from models.transformer_point import Accelerator, Constants, Links, Software, Transformer, TransformerLayout
+
+
+@dataclass(frozen=True)
+class Point:
+    """All that a step depends on, in one hand."""
+
+    accelerator: Accelerator
+    links: Links
+    transformer: Transformer
+    layout: TransformerLayout
+    software: Software
+    constants: Constants
+
+
+@dataclass(frozen=True)
+class Rates:
+    """What the accelerator and its links reach in practice."""
+
+    linear_flop_per_s: Scalar
+    sixteen_bit_flop_per_s: Scalar
+    flash_flop_per_s: Scalar
+    exponential_per_s: Scalar
+    hbm_byte_per_s: Scalar
+    scale_up_byte_per_s: Scalar
+    scale_out_byte_per_s: Scalar
+
+
+@dataclass(frozen=True)
+class Layer:
+    """Seconds of one layer and one microbatch."""
+
+    forward: Scalar
+    backward: Scalar
+    linear_forward: Scalar
+    attention_forward: Scalar
+    attention_backward: Scalar
+    other_forward: Scalar
+    accumulate: Scalar
+    recomputed: Scalar
+    tensor_forward: Scalar
+    context_forward: Scalar
+    expert_forward: Scalar
+
+
+def rates(point: Point) -> Rates:
+    """Return the rates: nominal ones times what is achievable, sustained and allowed by the power limit."""
+    a, c, links = point.accelerator, point.constants, point.links
+    powered = a.power_ratio**c.power_exponent
+    sixteen = a.achievable_matmul_fraction * a.peak_16bit_flop_per_s * powered
+    return Rates(
+        linear_flop_per_s=linear_rate_flop_per_s(
+            peak_16bit_flop_per_s=a.peak_16bit_flop_per_s * powered,
+            peak_linear_flop_per_s=a.peak_linear_flop_per_s * powered,
+            achievable_fraction=a.achievable_matmul_fraction,
+            sustained_fraction=c.sustained_matmul_fraction,
+            low_precision_gain_fraction=1.0 - point.software.is_4bit * (1.0 - c.four_bit_gain_fraction),
+        ),
+        sixteen_bit_flop_per_s=c.sustained_matmul_fraction * sixteen,
+        flash_flop_per_s=c.flash_attention_fraction * sixteen,
+        exponential_per_s=a.exponential_per_s * powered,
+        hbm_byte_per_s=a.hbm_byte_per_s * c.hbm_achieved_fraction,
+        scale_up_byte_per_s=links.scale_up_byte_per_s * c.scale_up_achieved_fraction,
+        scale_out_byte_per_s=links.scale_out_byte_per_s * c.scale_out_achieved_fraction,
+    )
+
+
+def tiled_matmul_s(
+    point: Point,
+    rate: Rates,
+    *,
+    rows: Quantity,
+    inner: Quantity,
+    columns: Quantity,
+    groups: Quantity | None = None,
+    is_16bit: bool = False,
+) -> Scalar:
+    """Return the time of a matmul (or of equal groups of them that share the accelerator) with its tile losses."""
+    a, c = point.accelerator, point.constants
+    count = jnp.ones(()) if groups is None else groups
+    ratio = matmul_padding_ratio(
+        row_count=rows,
+        column_count=columns,
+        tile_width=c.matmul_tile_width,
+        processor_count=a.processor_count / jnp.minimum(count, a.processor_count),
+        wave_loss_fraction=c.wave_loss_fraction,
+    )
+    return matmul_time_s(
+        row_count=rows,
+        inner_count=inner,
+        column_count=columns,
+        group_count=count,
+        padding_ratio=ratio,
+        flop_per_s=rate.sixteen_bit_flop_per_s if is_16bit else rate.linear_flop_per_s,
+        hbm_byte_per_s=rate.hbm_byte_per_s,
+        input_byte=c.activation_byte if is_16bit else point.software.operand_byte,
+        output_byte=c.activation_byte,
+    )
+
+
+def linear_forward_s(point: Point, rate: Rates, held: Weights) -> Scalar:
+    """Return the time of a layer's linear maps forward: attention's projections, dense and routed feed-forward."""
+    m, layout = point.transformer, point.layout
+    token, tensor = tokens_per_rank(m, layout), layout.tensor_ranks
+    attention_out = output_width(m)
+    projected = held.attention / m.hidden_width - attention_out
+    attention = tiled_matmul_s(point, rate, rows=token, inner=m.hidden_width, columns=projected / tensor)
+    attention = attention + tiled_matmul_s(
+        point, rate, rows=token, inner=attention_out / tensor, columns=m.hidden_width
+    )
+    # a model without dense layers or without experts has width 0 there: 1 keeps the division finite, 0 times it
+    into = m.ffn_matrix_count - 1.0
+    width = jnp.maximum(dense_width(m), 1.0)
+    dense = tiled_matmul_s(point, rate, rows=token, inner=m.hidden_width, columns=into * width / tensor)
+    dense = dense + tiled_matmul_s(point, rate, rows=token, inner=width / tensor, columns=m.hidden_width)
+    experts = jnp.maximum(m.expert_count / layout.expert_ranks, 1.0)
+    rows = jnp.maximum(routed_tokens(point) / experts, 1.0)
+    narrow = jnp.maximum(m.expert_ffn_width, 1.0)
+    routed = tiled_matmul_s(
+        point, rate, rows=rows, inner=m.hidden_width, columns=into * narrow, groups=experts
+    ) + tiled_matmul_s(point, rate, rows=rows, inner=narrow, columns=m.hidden_width, groups=experts)
+    return attention + jnp.where(dense_width(m) > 0.0, dense, 0.0) + m.moe_layer_fraction * routed
+
+
+def routed_tokens(point: Point) -> Scalar:
+    """Return the token copies that the experts of the busiest rank meet in one microbatch."""
+    m, layout = point.transformer, point.layout
+    token = tokens_per_rank(m, layout)
+    return token * m.experts_per_token / layout.tensor_ranks * point.software.expert_load_ratio
+
+
+def attention_times_s(point: Point, rate: Rates) -> tuple[Scalar, Scalar]:
+    """Return (forward, backward) time of attention's kernels in one layer."""
+    m, w, c = point.transformer, point.software, point.constants
+    token, tensor = tokens_per_rank(m, point.layout), point.layout.tensor_ranks
+    attended = attended_token_mean(
+        sequence_token=m.sequence_token,
+        window_token=m.window_token,
+        windowed_layer_fraction=m.windowed_layer_fraction,
+        is_causal=jnp.ones(()),
+    )
+    widths = {"query_width": m.query_width / tensor, "value_width": output_width(m) / tensor}
+    flop = attention_forward_flop(token=token, attended_token=attended, **widths)
+    score = token * attended * m.score_head_count / tensor
+    kernel = {
+        "score_count": score,
+        "flop_per_s": rate.flash_flop_per_s,
+        "exponential_per_s": rate.exponential_per_s,
+        "exponential_work_ratio": c.exponential_work_ratio,
+    }
+    foreign = 1.0 + w.is_foreign_attention * (c.foreign_attention_time_ratio - 1.0)
+    slower = foreign * (1.0 + w.is_early_attention * (c.early_attention_time_ratio - 1.0))
+    fused_forward = slower * fused_attention_time_s(flop=flop, **kernel)
+    fused_backward = slower * fused_attention_time_s(flop=flop * c.fused_backward_ratio, **kernel)
+    full_ratio = m.sequence_token / attended
+    unfused = unfused_attention_time_s(
+        flop=flop * full_ratio,
+        score_count=score * full_ratio,
+        flop_per_s=rate.sixteen_bit_flop_per_s * c.unfused_matmul_fraction,
+        hbm_byte_per_s=rate.hbm_byte_per_s,
+        score_pass_count=c.score_pass_count,
+        score_byte=c.activation_byte,
+    )
+    forward = fused_forward + w.is_unfused_attention * (unfused - fused_forward)
+    return forward, fused_backward + w.is_unfused_attention * (2.0 * unfused - fused_backward)
+
+
+def memory_bound_forward_s(point: Point, rate: Rates) -> Scalar:
+    """Return the time of a layer's memory-bound kernels forward: norms, activations, casts, expert permutation."""
+    m, layout, w, c = point.transformer, point.layout, point.software, point.constants
+    token, tensor, wide = tokens_per_rank(m, layout), layout.tensor_ranks, dense_width(m)
+    elementwise = elementwise_time_s(
+        token=token,
+        hidden_width=m.hidden_width,
+        ffn_width=wide,
+        ffn_matrix_count=m.ffn_matrix_count,
+        tensor_ranks=tensor,
+        sequence_ranks=layout.sequence_ranks,
+        pass_count=c.fused_pass_count + w.is_eager * (c.eager_pass_count - c.fused_pass_count),
+        pass_replicated_fraction=c.pass_replicated_fraction,
+        pass_ffn_ratio=c.pass_ffn_ratio,
+        element_byte=c.activation_byte,
+        hbm_byte_per_s=rate.hbm_byte_per_s,
+    )
+    unfused = 1.0 + w.is_eager_expert * (c.eager_pass_count / c.fused_pass_count - 1.0)
+    permutation = expert_permutation_time_s(
+        routed_token=routed_tokens(point),
+        hidden_width=m.hidden_width,
+        expert_ffn_width=m.expert_ffn_width,
+        pass_count=c.expert_pass_count * w.expert_pass_ratio * unfused,
+        element_byte=c.activation_byte,
+        hbm_byte_per_s=rate.hbm_byte_per_s,
+    )
+    routed_width = m.moe_layer_fraction * m.experts_per_token / tensor * (m.hidden_width + m.expert_ffn_width)
+    cast = cast_time_s(
+        token=token,
+        operand_width=2.0 * m.hidden_width + (output_width(m) + wide) / tensor + routed_width,
+        cast_byte=w.cast_byte,
+        hbm_byte_per_s=rate.hbm_byte_per_s,
+    )
+    return elementwise + m.moe_layer_fraction * permutation + cast
+
+
+def group_ring_s(point: Point, rate: Rates, *, byte: Quantity, ranks: Quantity, inner: Quantity) -> Scalar:
+    """Return the time of a ring over ranks that sit `inner` accelerators apart: placement decides its bandwidth."""
+    near = group_rank_per_domain(group_ranks=ranks, inner_ranks=inner, domain_ranks=point.links.domain_ranks)
+    bandwidth = group_byte_per_s(
+        group_ranks=ranks,
+        rank_per_domain=near,
+        scale_up_byte_per_s=rate.scale_up_byte_per_s,
+        scale_out_byte_per_s=rate.scale_out_byte_per_s,
+    )
+    latency_s = point.constants.collective_latency_s
+    return ring_time_s(byte=byte, group_ranks=ranks, group_bandwidth_byte_per_s=bandwidth, latency_s=latency_s)
+
+
+def traffic_forward_s(point: Point, rate: Rates, attention_forward: Quantity) -> tuple[Scalar, Scalar, Scalar]:
+    """Return what shows of (tensor, context, expert) traffic of one layer forward.
+
+    Tensor: two all-reduces, two rings each. Context: keys and values go round, hidden under attention. Expert: two
+    all-to-alls, dispatch and combine.
+    """
+    m, layout, w, c = point.transformer, point.layout, point.software, point.constants
+    token, tensor = tokens_per_rank(m, layout), layout.tensor_ranks
+    activations = c.activation_byte * token * m.hidden_width
+    reduce_s = group_ring_s(point, rate, byte=activations, ranks=tensor, inner=jnp.ones(()))
+    tensor_s = 2.0 * 2.0 * reduce_s * c.tensor_exposed_fraction * w.tensor_exposed_ratio
+    keys_values = c.activation_byte * token * layout.context_ranks * 2.0 * m.key_value_width / tensor
+    round_s = group_ring_s(point, rate, byte=keys_values, ranks=layout.context_ranks, inner=tensor)
+    context_s = partly_hidden_time_s(
+        transfer_s=round_s, cover_s=attention_forward, exposed_fraction=c.tensor_exposed_fraction
+    )
+    near = group_rank_per_domain(
+        group_ranks=layout.expert_ranks, inner_ranks=jnp.ones(()), domain_ranks=point.links.domain_ranks
+    )
+    dispatch_s = expert_dispatch_time_s(
+        token=token / tensor,
+        hidden_width=m.hidden_width,
+        element_byte=c.activation_byte,
+        experts_per_token=m.experts_per_token,
+        expert_ranks=layout.expert_ranks,
+        rank_per_domain=near,
+        scale_up_byte_per_s=rate.scale_up_byte_per_s,
+        scale_out_byte_per_s=rate.scale_out_byte_per_s,
+        latency_s=c.collective_latency_s,
+    )
+    expert_s = m.moe_layer_fraction * 2.0 * c.expert_exposed_fraction * w.expert_load_ratio * dispatch_s
+    return tensor_s, context_s, expert_s
+
+
+def layer_times(point: Point, rate: Rates, held: Weights) -> Layer:
+    """Return the seconds of one layer: arithmetic, attention, memory-bound kernels, traffic, and waiting for the host."""
+    layout, w, c = point.layout, point.software, point.constants
+
+    # The work forward
+    linear = linear_forward_s(point, rate, held)
+    attention, attention_backward = attention_times_s(point, rate)
+    other = memory_bound_forward_s(point, rate)
+    tensor, context, expert = traffic_forward_s(point, rate, attention)
+    traffic = tensor + context + expert
+
+    # What the backward pass adds: twice the matmuls, gradient accumulation, and what was not kept
+    accumulate = gradient_accumulation_time_s(
+        parameter_count=held.shared_layer + held.routed_layer,
+        gradient_byte=w.gradient_byte,
+        hbm_byte_per_s=rate.hbm_byte_per_s,
+    )
+    recomputed = (
+        layout.recompute_matmul_fraction * (linear + traffic)
+        + layout.recompute_attention_fraction * attention
+        + layout.recompute_elementwise_fraction * other
+    )
+
+    # The device waits where launching takes longer than the work
+    host = c.host_layer_s * w.host_ratio
+    host = host + point.transformer.moe_layer_fraction * c.expert_host_s * w.expert_host_ratio
+    backward = 2.0 * linear + accumulate + attention_backward + 2.0 * other + traffic + recomputed
+    backward_host = host * (c.backward_host_ratio + layout.recompute_elementwise_fraction)
+    return Layer(
+        forward=host_bound_time_s(device_s=linear + attention + other + traffic, host_s=host),
+        backward=host_bound_time_s(device_s=backward, host_s=backward_host),
+        linear_forward=linear,
+        attention_forward=attention,
+        attention_backward=attention_backward,
+        other_forward=other,
+        accumulate=accumulate,
+        recomputed=recomputed,
+        tensor_forward=tensor,
+        context_forward=context,
+        expert_forward=expert,
+    )
