@@ -96,6 +96,9 @@ def rows(chip: str, first: int, sizes: np.ndarray) -> Table:
         "is_feasible": feasible,
         "infeasible_reason": np.where(feasible, "", "time"),
         "purchase_usd": np.where(feasible, count * price, np.nan),
+        "total_usd": np.where(feasible, count * price * run_time / 1e8, np.nan),
+        "energy_usd": np.where(feasible, count * 1e3 * run_time * 2e-8, np.nan),
+        "energy_j": np.where(feasible, count * 1e3 * run_time, np.nan),
         "candidate_count": np.full(n, 10),
     }
 

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline import query as q
+from pipeline.bench_frontier import frontier_benchmark
 from pipeline.errors import UserError
 from pipeline.query_shell import shell
 
@@ -171,31 +172,64 @@ def test_assumed_inputs_counts_kinds(connection):
     assert rows["new_chip"]["assumed_fraction"] == 1 / 5
 
 
-POINTS = st.lists(st.tuples(st.integers(1, 12), st.integers(1, 12), st.booleans()), min_size=1, max_size=40)
+SIZES = st.integers(1, 12).map(lambda exponent: 1.5**exponent)  # within and across the cells of the query
+POINTS = st.lists(st.tuples(SIZES, SIZES, SIZES, st.integers(0, 1), st.booleans()), min_size=1, max_size=40)
 
 
-@settings(max_examples=40, deadline=None)
-@given(POINTS)
-def test_frontier_is_the_exact_pareto_set(points):
-    """Against the definition, point by point: kept if no other is as good in both and better in one."""
+def contest_table(points):
+    """Return a database whose points are (time, purchase, energy, which model, is feasible), numbered from 0."""
     connection = duckdb.connect()
-    ones = ", ".join(f"1 as {name}" for name in ("data_ranks", "pipeline_ranks", "tensor_model_ranks", "expert_ranks"))
-    names = ("hardware", "topology", "precision", "model", "physics", "variant", "price_date")
-    words = ", ".join(f"'x' as {name}" for name in names)
-    values = ", ".join(f"({i}, {time}, {cost}, {ok})" for i, (time, cost, ok) in enumerate(points))
+    words = ", ".join(f"'x' as {name}" for name in ("hardware", "topology", "precision", "physics"))
+    words += ", 'as_is' as variant, 'release' as price_date"
+    values = ", ".join(str((i, *point)) for i, point in enumerate(points))
     connection.execute(
-        f"create table points as select *, {ones}, {words}, 1 as microbatch_count, 1e24 as training_flop, "
-        f"8 as accelerator_count, 0.5 as model_flop_utilisation_fraction "
-        f"from (values {values}) as t(scenario_id, run_time_s, purchase_usd, is_feasible)"
+        f"create table points as select *, {words}, if(kind = 0, 'dense', 'sparse') as model, 1e24 as training_flop, "
+        f"8 as accelerator_count, 0.5 as model_flop_utilisation_fraction, 100 - purchase_usd as total_usd "
+        f"from (values {values}) as t(scenario_id, run_time_s, purchase_usd, energy_j, kind, is_feasible)"
     )
-    found = [row["scenario_id"] for row in answer(connection, "frontier")]
-    feasible = [(time, cost, i) for i, (time, cost, ok) in enumerate(points) if ok]
-    expected = [
+    return connection
+
+
+def unbeaten(points):
+    """Return the numbers of the points that no other beats, by the definition: point against point."""
+    own = [(i, kind, numbers) for i, (*numbers, kind, ok) in enumerate(points) if ok]
+    return {
         i
-        for time, cost, i in feasible
-        if not any(t <= time and c <= cost and (t, c, j) < (time, cost, i) for t, c, j in feasible if j != i)
-    ]
-    assert found == sorted(expected, key=lambda i: points[i][:2])
+        for i, kind, numbers in own
+        if not any(
+            kind == other_kind
+            and all(theirs <= ours for theirs, ours in zip(other, numbers, strict=True))
+            and (other, j) < (numbers, i)
+            for j, other_kind, other in own
+            if j != i
+        )
+    }
+
+
+@settings(max_examples=60, deadline=None)
+@given(POINTS)
+def test_frontier_is_the_exact_pareto_set_of_time_cost_and_energy(points):
+    found = {row["scenario_id"] for row in answer(contest_table(points), "frontier")}
+    assert found == unbeaten(points)
+
+
+def test_frontier_by_total_cost_minds_the_total():
+    points = [(1.5, 9.0, 2.0, 0, True), (1.5, 2.0, 2.0, 0, True)]  # total = 100 - purchase: the other way round
+    assert [row["scenario_id"] for row in answer(contest_table(points), "frontier")] == [1]
+    assert [row["scenario_id"] for row in answer(contest_table(points), "frontier", cost="total")] == [0]
+
+
+def test_frontier_of_many_random_points_is_that_of_numpy():
+    generator = np.random.default_rng(7)
+    numbers = np.exp(generator.normal(0.0, 2.0, (3000, 3)))
+    points = [(*map(float, row), 0, True) for row in numbers]
+    beaten = [(np.all(numbers <= row, axis=1) & np.any(numbers < row, axis=1)).any() for row in numbers]
+    found = {row["scenario_id"] for row in answer(contest_table(points), "frontier")}
+    assert found == set(np.nonzero(~np.array(beaten))[0].tolist()) and 10 < len(found) < 1000
+
+
+def test_frontier_benchmark_runs_the_question_on_rows_that_compete():
+    assert 0.0 < frontier_benchmark(rows=2000, repeats=1) < 60.0
 
 
 @pytest.mark.parametrize(
@@ -205,7 +239,7 @@ def test_frontier_is_the_exact_pareto_set(points):
         (["nothing_such"], "no such question"),
         (["missing.sql"], "no such file"),
         (["select nothing from points"], 'Referenced column "nothing" not found'),
-        (["frontier", "colour=red"], "colour: no such parameter; it takes training_flop"),
+        (["frontier", "colour=red"], "colour: no such parameter; it takes cost, training_flop"),
         (["frontier", "training_flop"], "must be name=value"),
         ([], "nothing asked"),
     ],
