@@ -152,9 +152,9 @@ def outcome_of_transformer(rows: Quantity, constants: Constants) -> tuple[Scalar
 
 
 def time_of_transformer(rows: Quantity, constants: Constants) -> tuple[Scalar, Scalar]:
-    """Return (step time, peak memory) of one packed point: what a search needs; the rest is not computed."""
+    """Return (wall time a step, peak memory) of one packed point: what a search needs; the rest is not computed."""
     outcome = transformer_step(Point(*transformer_of(list(rows)), constants))
-    return outcome.step_time_s, outcome.memory_byte
+    return outcome.step_time_s / outcome.goodput_fraction, outcome.memory_byte
 
 
 @lru_cache(maxsize=64)
@@ -247,6 +247,9 @@ def transformer_outcomes(points: Matrix, constants: Constants) -> dict[str, NDAr
 
 
 def transformer_times(points: Matrix, constants: Constants) -> tuple[Matrix, Matrix]:
-    """Return (step time in s, peak memory in B) of packed points of the calibrated model."""
+    """Return (wall time a step in s, peak memory in B) of packed points of the calibrated model.
+
+    Wall time is step time over goodput: failures and checkpoints are in it.
+    """
     step_s, memory_byte = in_chunks(kernel("transformer_time", 0), points, POINT_CHUNK, constants)
     return step_s, memory_byte

@@ -272,7 +272,7 @@ def traffic_forward_s(point: Point, rate: Rates, attention_forward: Quantity) ->
 
 
 def layer_times(point: Point, rate: Rates, held: Weights) -> Layer:
-    """Return the seconds of one layer: arithmetic, attention, memory-bound kernels, traffic, and waiting for the host."""
+    """Return the seconds of one layer: matmuls, attention, memory-bound kernels, traffic, waiting for the host."""
     layout, w, c = point.layout, point.software, point.constants
 
     # The work forward

@@ -76,3 +76,12 @@ def precision_fields(precision: str) -> dict[str, float]:
         "cast_byte": 3.0 if operand_byte < 2.0 else 0.0,
         "is_4bit": 1.0 if precision == "fp4" else 0.0,
     }
+
+
+def capacity_byte(chip: Chip) -> float:
+    """Return the memory that a program can fill: vendors' GB of device memory are 2^30 bytes (nvidia-smi shows them).
+
+    Source: reported totals of NVIDIA and TPU parts; other vendors' parts are taken at 1e9.
+    """
+    scale = 2.0**30 / 1e9 if chip.vendor in ("NVIDIA", "Google") else 1.0
+    return float(chip.hbm_byte or 0.0) * scale

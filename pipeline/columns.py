@@ -12,6 +12,8 @@ from models.effects.economics import Economics, RunCost
 from models.effects.sites import LocalSteps, SiteOutcome
 from models.outcome import Outcome
 from models.point import Architecture, Hardware, Layout, NetworkLevel, Workload
+from models.transformer_outcome import TransformerOutcome
+from models.transformer_point import Accelerator, Links, Software, Transformer, TransformerLayout
 
 ArrowType = Literal["uint64", "int64", "float64", "bool", "dictionary"]
 
@@ -68,6 +70,11 @@ _VALUES = (
     _value("candidate_count", "1", "layouts that the search looked at for this row", "search", "int64"),
     _value("tensor_ranks", "1", "tensor-parallel degree: over d_model times over d_ff", "search", "int64"),
 )
+_TRANSFORMER_VALUES = (
+    _value("layout_rank", "1", "place of the layout among those kept of its scenario, 0 = best", "search", "int64"),
+    _value("nearest_memory_byte", "B", "least memory that any layout needs", "search"),
+    _value("recompute_layer_fraction", "1", "share of the layers whose forward pass is done again", "search"),
+)
 _TEXTS = (_value("schedule", "", "pipeline schedule: 1f1b (interleaved) or zero_bubble", "search", "dictionary"),)
 _INTEGERS = re.compile(r"(_count|_ranks|_token|^d_model|^d_ff|^shard_\w+|^rank_\w+)$")
 _LEVELS = 4
@@ -92,6 +99,12 @@ def _level(column: Column, level: int) -> Column:
 def _glossary() -> dict[str, Column]:
     layout = _bundle(Layout, "search", integers=True)
     columns = [
+        *_bundle(Accelerator, "catalogue"),
+        *_bundle(Links, "catalogue"),
+        *_bundle(Software, "conf/physics"),
+        *_bundle(Transformer, "catalogue, models.scaling"),
+        *_bundle(TransformerLayout, "search", integers=True),
+        *_bundle(TransformerOutcome, "models.transformer_step"),
         *_bundle(Hardware, "catalogue"),
         *(each for level in range(_LEVELS) for each in _bundle(NetworkLevel, "catalogue", f"level_{level}_")),
         *_bundle(Architecture, "catalogue, models.scaling", integers=True),
@@ -104,6 +117,7 @@ def _glossary() -> dict[str, Column]:
         *_bundle(Economics, "pipeline.economics"),
         *_bundle(RunCost, "models.effects.economics"),
         *_VALUES,
+        *_TRANSFORMER_VALUES,
         *_TEXTS,
         *_KEYS,
     ]

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from models.packing import pack, scenario_names
 from models.scaling import FamilyPoints, family_points, family_widths
+from pipeline.accelerators import accelerator_fields, capacity_byte, link_fields, precision_fields
 from pipeline.catalogue import (
     Chip,
     Topology,
@@ -29,8 +30,10 @@ from pipeline.economics import load_economics
 from pipeline.errors import UserError
 from pipeline.families import kept_sizes, load_family
 from pipeline.layouts import Shape
-from pipeline.physics import PhysicsEntry, load_physics
+from pipeline.physics import PhysicsEntry
+from pipeline.physics_calibrated import CalibratedEntry, load_preset
 from pipeline.search import ScenarioTable
+from pipeline.transformer_points import transformer_columns, with_run_settings
 from pipeline.variants import NamedAxis, assumption_variants, price_axis, variant_axis
 
 Float64 = NDArray[np.float64]
@@ -54,7 +57,7 @@ class Block:
     hardware: str
     topology: str
     model: str
-    physics: PhysicsEntry
+    physics: PhysicsEntry | CalibratedEntry
     precision: str
     level_count: int
     fixed: Mapping[str, float]  # numbers that every scenario of the block shares
@@ -91,6 +94,7 @@ class Block:
         at = np.unravel_index(index, self.shape)
         columns = {name: np.full(len(index), value) for name, value in self.fixed.items()}
         columns |= {name: values[at[0]] for name, values in self.points.items()}
+        planned_token = columns["dataset_token"]
         for (name, values), position in zip(self.axes, at[1:], strict=False):
             if name.endswith(RATIO):
                 columns[name.removesuffix(RATIO)] = columns[name.removesuffix(RATIO)] * values[position]
@@ -98,6 +102,8 @@ class Block:
                 columns[name] = values[position]
         for axis, position in zip(self.named_axes, at[1 + len(self.axes) :], strict=True):
             axis.apply(columns, position)
+        # Another dataset on the same model is another run: its FLOP goes with its tokens
+        columns["training_flop"] = columns["training_flop"] * (columns["dataset_token"] / planned_token)
         return columns
 
 
@@ -134,7 +140,7 @@ class Grid:
 
 def build_grid(study: StudyConfig) -> Grid:
     """Return the grid of a study; raises UserError (one line) for any entry or axis that is wrong."""
-    physics = [load_physics(entry, f"physics/{key}.yaml", key) for key, entry in study.entries["physics"].items()]
+    physics = [load_preset(entry, f"physics/{key}.yaml", key) for key, entry in study.entries["physics"].items()]
     chips = [load_chip(entry, f"hardware/{key}.yaml") for key, entry in study.entries["hardware"].items()]
     topologies = [load_topology(entry, f"topology/{key}.yaml") for key, entry in study.entries["topology"].items()]
     blocks, skipped = [], []
@@ -163,20 +169,30 @@ def build_grid(study: StudyConfig) -> Grid:
 
 
 def _block(
-    study: StudyConfig, chip: Chip, topology: Topology, model: str, entry: Mapping[str, Any], physics: PhysicsEntry
+    study: StudyConfig,
+    chip: Chip,
+    topology: Topology,
+    model: str,
+    entry: Mapping[str, Any],
+    physics: PhysicsEntry | CalibratedEntry,
 ) -> Block:
     precision = resolved_precision(chip, study.run.precision)
-    network = network_fields(chip, topology)
-    fixed = {**hardware_fields(chip, study.run.precision), "word_byte": word_byte(precision)}
-    for level, numbers in enumerate(network):
-        fixed |= {f"level_{level}_{name}": float(value) for name, value in numbers.items()}
+    if isinstance(physics, CalibratedEntry):
+        level_count, points = 2, transformer_columns(model, entry, study.run)
+        fixed = {**accelerator_fields(chip, study.run.precision), **link_fields(chip, topology), **physics.software}
+        fixed |= precision_fields(precision) | {"hbm_byte": capacity_byte(chip)}
+    else:
+        network = network_fields(chip, topology)
+        level_count, points = len(network), _family_columns(study, model, entry)
+        fixed = {**hardware_fields(chip, study.run.precision), "word_byte": word_byte(precision)}
+        for level, numbers in enumerate(network):
+            fixed |= {f"level_{level}_{name}": float(value) for name, value in numbers.items()}
     if topology.local_step_count is not None:  # the top level joins sites
         fixed |= {name: getattr(topology, name) or default for name, default in NO_LOCAL_STEPS.items()}
     settings = load_economics(study.economics_entry, f"economics/{study.economics}.yaml")
     prices = price_axis(chip, settings, study.price_dates)
     fixed |= {name: float(value) for name, value in prices.changes[0].items()}
     fixed |= {"run_limit_s": study.run.limit_s, COUNT_AXIS: float(study.run.accelerator_count)}
-    points = _family_columns(study, model, entry)
     for name, _ in study.axes:
         _check_axis(name, [*fixed, *points], chip.id)
     variants = study.variants
@@ -189,7 +205,7 @@ def _block(
         model=model,
         physics=physics,
         precision=precision,
-        level_count=len(network),
+        level_count=level_count,
         fixed=fixed,
         points=points,
         axes=study.axes,
@@ -201,7 +217,8 @@ def _family_columns(study: StudyConfig, model: str, entry: Mapping[str, Any]) ->
     file = f"model/{model}.yaml"
     if entry.get("kind") != "family":
         raise UserError(
-            f"{file}: kind = {entry.get('kind')!r}: this physics sweeps model families only; choose model=dense"
+            f"{file}: kind = {entry.get('kind')!r}: physics epoch2024 knows model families only; "
+            "choose model=dense, or physics=calibrated for a named model"
         )
     rules = load_family(entry, file)
     points: FamilyPoints = family_points(rules, family_widths(rules))
@@ -209,7 +226,8 @@ def _family_columns(study: StudyConfig, model: str, entry: Mapping[str, Any]) ->
     low, high, near = run.training_flop_minimum, run.training_flop_maximum, run.training_flop_near
     keep = kept_sizes(points.training_flop, minimum=low, maximum=high, near=near)
     names = FamilyPoints.__dataclass_fields__
-    return {name: getattr(points, name)[keep].astype(np.float64) for name in names}
+    columns = {name: getattr(points, name)[keep].astype(np.float64) for name in names}
+    return with_run_settings(columns, run)
 
 
 def _check_axis(name: str, known: list[str], chip: str) -> None:

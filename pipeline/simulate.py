@@ -12,7 +12,9 @@ from pipeline.costs import cost_columns
 from pipeline.distinct import search_distinct
 from pipeline.grid import Block, Grid, scenario_table
 from pipeline.local_steps import with_sites
+from pipeline.physics_calibrated import CalibratedEntry
 from pipeline.search import ScenarioTable, Winners, candidate_count, first_counts, winner_outcomes
+from pipeline.transformer_table import transformer_candidates, transformer_table
 
 Table = dict[str, NDArray[Any]]
 SCENARIO_COLUMNS = (
@@ -74,6 +76,8 @@ def block_table(block: Block, inside: NDArray[np.int64], ids: NDArray[np.int64])
 
 def winner_table(block: Block, ids: NDArray[np.int64], columns: Mapping[str, NDArray[np.float64]]) -> Table:
     """Return the best layout of each of some scenarios of one block, given by their numbers."""
+    if isinstance(block.physics, CalibratedEntry):
+        return transformer_table(block, block.physics, columns, ids, "best")
     scenarios = scenario_table(block, columns)
     winners = search_distinct(scenarios, block.physics.physics, block.physics.rules)
     outcome = winner_outcomes(scenarios, winners, block.physics.physics)
@@ -123,6 +127,9 @@ def count(grid: Grid) -> tuple[int, int]:
     candidates = 0
     for block in grid.blocks:
         columns = block.columns(np.arange(block.size, dtype=np.int64))
+        if isinstance(block.physics, CalibratedEntry):
+            candidates += transformer_candidates(columns, block.physics.rules)
+            continue
         table = scenario_table(block, columns)
         counts = first_counts(table)
         keys = np.stack([table.shape_index, table.network_index, counts])

@@ -71,7 +71,9 @@ def _degrees(shape: TransformerShape, accelerators: int, rules: TransformerSearc
     context = choices[(context_fits & (choices <= rules.context_ranks_maximum)) | (choices == 1)]
     pipeline = choices[choices <= min(rules.pipeline_ranks_maximum, shape.layer_count)]
     grids = np.meshgrid(tensor, context, pipeline, indexing="ij")
-    columns = dict(zip(("tensor_ranks", "context_ranks", "pipeline_ranks"), (g.ravel() for g in grids), strict=True))
+    columns: Columns = {}
+    for name, grid in zip(("tensor_ranks", "context_ranks", "pipeline_ranks"), grids, strict=True):
+        columns[name] = grid.ravel()
     product = columns["tensor_ranks"] * columns["context_ranks"] * columns["pipeline_ranks"]
     columns["data_ranks"] = accelerators // product
     columns = _where(columns, (accelerators % product == 0) & (columns["data_ranks"] <= shape.batch_sequence))

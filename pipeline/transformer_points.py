@@ -11,7 +11,7 @@ from pipeline.catalogue import load_model
 from pipeline.catalogue_load import fail
 from pipeline.catalogue_parameters import parameter_counts
 from pipeline.config import RunSettings
-from pipeline.families import load_family
+from pipeline.families import kept_sizes, load_family
 from pipeline.shapes import family_transformer, transformer_fields
 
 Float64 = NDArray[np.float64]
@@ -33,9 +33,8 @@ def transformer_columns(model: str, entry: Mapping[str, Any], run: RunSettings) 
         columns = with_run_settings(_family_columns(entry, file), run)
     else:
         columns = _named_columns(entry, file, run)
-    keep = (columns["training_flop"] >= run.training_flop_minimum) & (
-        columns["training_flop"] <= run.training_flop_maximum
-    )
+    low, high, near = run.training_flop_minimum, run.training_flop_maximum, run.training_flop_near
+    keep = kept_sizes(columns["training_flop"], minimum=low, maximum=high, near=near)
     return {name: values[keep] for name, values in columns.items()}
 
 

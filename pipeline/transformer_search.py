@@ -58,7 +58,7 @@ class TransformerWinners:
 
 
 @lru_cache(maxsize=512)
-def _layout_matrix(shape: TransformerShape, count: int, rules: TransformerSearchRules) -> tuple[Float64, Float64]:
+def layout_matrix(shape: TransformerShape, count: int, rules: TransformerSearchRules) -> tuple[Float64, Float64]:
     """Return the packed layouts of one shape on one cluster, and their zero-bubble flags."""
     columns = transformer_layouts(shape, count, rules)
     return pack(columns, LAYOUT_NAMES), columns["is_zero_bubble"]
@@ -75,7 +75,7 @@ def search_transformers(
     `keep` chooses, from step times (inf where it does not fit) and memory of one scenario's layouts, which to keep,
     best first. Clusters double until the best layout ends in time, unless the count is fixed.
     """
-    count = np.where(scenarios.accelerator_count > 0, scenarios.accelerator_count, _first_counts(scenarios))
+    count = first_counts(scenarios)
     state = _State.empty(scenarios.size)
     is_open = np.ones(scenarios.size, dtype=bool)
     while is_open.any():
@@ -88,9 +88,11 @@ def search_transformers(
     return _collect(scenarios, count, state)
 
 
-def _first_counts(scenarios: TransformerScenarios) -> Int64:
+def first_counts(scenarios: TransformerScenarios) -> Int64:
+    """Return the first cluster size to try: the fixed one, or the smallest power of two that could end in time."""
     exponent = np.ceil(np.log2(np.maximum(scenarios.floor_accelerators, 1.0)) - 1e-9)
-    return (1 << exponent.astype(np.int64)).astype(np.int64)
+    smallest = np.int64(1) << exponent.astype(np.int64)
+    return np.where(scenarios.accelerator_count > 0, scenarios.accelerator_count, smallest)
 
 
 @dataclass
@@ -119,7 +121,7 @@ def _batches(
 ) -> list[Int64]:
     """Return the members in runs whose layouts together stay below the limit."""
     sizes = [
-        _layout_matrix(scenarios.shapes[scenarios.shape_index[each]], int(count[each]), rules)[0].shape[1]
+        layout_matrix(scenarios.shapes[scenarios.shape_index[each]], int(count[each]), rules)[0].shape[1]
         for each in members
     ]
     group = np.cumsum(sizes) // FLAT_LIMIT
@@ -136,9 +138,7 @@ def _search_batch(
     state: _State,
 ) -> None:
     """Evaluate every layout of the members in one vectorised call and keep the chosen ones."""
-    tables = [
-        _layout_matrix(scenarios.shapes[scenarios.shape_index[each]], int(count[each]), rules) for each in members
-    ]
+    tables = [layout_matrix(scenarios.shapes[scenarios.shape_index[each]], int(count[each]), rules) for each in members]
     sizes = np.array([matrix.shape[1] for matrix, _ in tables], dtype=np.int64)
     layouts = np.concatenate([matrix for matrix, _ in tables], axis=1)
     owner = np.repeat(members, sizes)
@@ -150,7 +150,7 @@ def _search_batch(
     scenario_matrix = {name: scenarios.columns[name][owner] for name in names}
     layout_columns = dict(zip(LAYOUT_NAMES, layouts, strict=True))
     points = pack({**scenario_matrix, **layout_columns}, transformer_names())
-    step_s, memory_byte = transformer_times(points, constants)[:2]
+    step_s, memory_byte = transformer_times(points, constants)
     usable_s = np.where(memory_byte <= scenarios.hbm_byte[owner], step_s, np.inf)
     ends = np.cumsum(sizes)
     for member, start, end in zip(members, ends - sizes, ends, strict=True):

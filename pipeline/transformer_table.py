@@ -12,14 +12,17 @@ from models.evaluate import transformer_outcomes
 from models.packing import pack, transformer_names
 from pipeline.costs import cost_columns
 from pipeline.grid import Block
-from pipeline.transformer_layouts import TransformerShape
+from pipeline.physics_calibrated import CalibratedEntry
+from pipeline.transformer_layouts import TransformerSearchRules, TransformerShape
 from pipeline.transformer_search import (
     TransformerScenarios,
     TransformerWinners,
+    first_counts,
     keep_all,
     keep_best,
     keep_pareto,
     keep_top,
+    layout_matrix,
     search_transformers,
 )
 
@@ -83,10 +86,20 @@ def transformer_scenarios(columns: Mapping[str, Float64]) -> TransformerScenario
     )
 
 
-def transformer_table(block: Block, columns: Mapping[str, Float64], ids: NDArray[np.int64], keep: str) -> Table:
+def transformer_candidates(columns: Mapping[str, Float64], rules: TransformerSearchRules) -> int:
+    """Return how many layouts a search looks at for the first cluster size of each scenario."""
+    scenarios = transformer_scenarios(columns)
+    keys = np.stack([scenarios.shape_index, first_counts(scenarios)])
+    distinct, repeats = np.unique(keys, axis=1, return_counts=True)
+    sizes = [layout_matrix(scenarios.shapes[shape], int(count), rules)[0].shape[1] for shape, count in distinct.T]
+    return int((np.array(sizes) * repeats).sum())
+
+
+def transformer_table(
+    block: Block, entry: CalibratedEntry, columns: Mapping[str, Float64], ids: NDArray[np.int64], keep: str
+) -> Table:
     """Return the kept layouts of some scenarios of one block, with everything a reader of the row needs."""
     scenarios = transformer_scenarios(columns)
-    entry = block.physics
     winners = search_transformers(scenarios, entry.constants_bundle, entry.rules, keep_function(keep))
     at = winners.scenario
     table: Table = {"scenario_id": ids[at].astype(np.uint64), "layout_rank": winners.rank}
@@ -109,7 +122,7 @@ def transformer_table(block: Block, columns: Mapping[str, Float64], ids: NDArray
     table["tensor_ff_ranks"] = table["tensor_ranks"]
     table["recompute_layer_fraction"] = winners.layout["recompute_matmul_fraction"]
     table |= winner_columns(columns, winners, entry.constants_bundle)
-    table["run_time_s"] = table["step_time_s"] * scenarios.steps[at]
+    table["run_time_s"] = table["step_time_s"] * scenarios.steps[at] / table["goodput_fraction"]
     table |= cost_columns(
         {name: values[at] for name, values in columns.items()}, table["accelerator_count"], table["run_time_s"]
     )

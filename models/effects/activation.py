@@ -41,7 +41,8 @@ def layer_activation_byte(
 ) -> Scalar:
     """Return the bytes of stored activations of one layer without recompute and without the score matrix.
 
-    bytes = 2 T [ 4 h/sp + (2 q + 2 kv + matrices x f)/tp ] + dropout: 2 T h/sp. GELU: q = kv = h, f = 4h: s b h (8 + 2 + 24/t).
+    bytes = 2 T [ 4 h/sp + (2 q + 2 kv + matrices x f)/tp ] + dropout: 2 T h/sp.
+    With GELU, q = kv = h and f = 4h: s b h (8 + 2 + 24/t).
     4 h: two norm inputs, two block inputs; 2 q + 2 kv: q, k, v, output; 2 f: GELU input and output (3 f SwiGLU: gate,
     up, product). Dropout keeps two 1-byte masks. Source: Korthikanti 2022 eq. 1-4. Ignores: log-sum-exp rows.
     """

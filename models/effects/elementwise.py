@@ -19,7 +19,7 @@ def elementwise_time_s(
 ) -> Scalar:
     """Return the time of norms, residuals, biases, dropout and activation function of one layer, forward.
 
-    t = bytes n T [ h (r/sp + (1-r)/tp) + c f (matrices)/tp ] / B; n = equivalent passes over T h, r = share of the passes
+    t = bytes n T [ h (r/sp + (1-r)/tp) + c f (matrices)/tp ] / B; n = equivalent passes over T h, r = share of them
     not split by tensor parallelism (split by sp when sequence parallel), c = passes of the activation function over n.
     Valid when: T h exceeds L2. Source: Korthikanti 2022 sec. 4.2 (which tensors are replicated); n fitted.
     """
@@ -34,9 +34,9 @@ def elementwise_time_s(
 
 
 def cast_time_s(*, token: Quantity, operand_width: Quantity, cast_byte: Quantity, hbm_byte_per_s: Quantity) -> Scalar:
-    """Return the time of quantising matmul inputs to 8 or 4 bits: cast_byte per element read and written (0 when 16 bit).
+    """Return the time of quantising matmul inputs to 8 or 4 bits; 0 at 16 bits.
 
-    t = c T w / B. cast_byte = 3: read 2, write 1; the column-wise copy and the amax pass are taken as fused (4 fits worse).
+    t = c T w / B. cast_byte = 3: read 2, write 1; the column-wise copy and the amax pass are taken as fused.
     Source: Micikevicius 2022; Transformer Engine user guide. Ignores: fusion into producers.
     """
     return cast_byte * token * operand_width / hbm_byte_per_s

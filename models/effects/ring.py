@@ -48,7 +48,8 @@ def distinct_destination_count(*, destination_count: Quantity, choice_count: Qua
 
     Never above g.
 
-    Exact: g (1 - (1 - 1/g)^k); the rational form is within 6% for k <= 16 and costs no power. Source: occupancy problem.
+    Exact: g (1 - (1 - 1/g)^k); the rational form is within 6% for k <= 16 and costs no power.
+    Source: the occupancy problem.
     """
     return jnp.minimum(destination_count, destination_count * choice_count / (destination_count + choice_count / 2))
 
@@ -65,7 +66,7 @@ def expert_dispatch_time_s(
     scale_out_byte_per_s: Quantity,
     latency_s: Quantity,
 ) -> Scalar:
-    """Return the time of one all-to-all of token vectors to the experts' ranks (dispatch, or the combine on the way back).
+    """Return the time of one all-to-all of token vectors to the experts' ranks (dispatch, or combine).
 
     Each token is sent once per distinct rank inside the domain, once per distinct foreign domain outside:
     t = bytes T h [ d(g) (k-1)/g / up + d(n) (n-1)/n / out ] + latency, n = g/k domains, d = distinct destinations.

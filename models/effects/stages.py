@@ -11,7 +11,8 @@ def stage_layer_count(
     """Return the layers of the largest pipeline stage.
 
     The embedding and the logits may count as a layer each (credit = 2 when (L + 2) divides evenly, else 0).
-    largest = ceil((L + credit) / (pp v)) v for pp > 1, never above L. Source: Megatron-Core, account-for-embedding flags.
+    largest = ceil((L + credit) / (pp v)) v for pp > 1, never above L.
+    Source: Megatron-Core, its account-for-embedding flags.
     """
     chunk_count = pipeline_ranks * interleave_ratio
     largest = jnp.ceil((layer_count + end_stage_layer_credit) / chunk_count) * interleave_ratio
