@@ -65,6 +65,8 @@ _VALUES = (
     _value("active_parameter_count", "1", "parameters that one token uses", "models.scaling"),
     _value("run_limit_s", "s", "time within which the run must end", "conf"),
     _value("constant_dollar_ratio", "1", "dollars of the constant year for one of the price date", "pipeline.prices"),
+    _value("site_link_one_way_byte_per_s", "B/s", "bandwidth between sites of each accelerator, one way", "catalogue"),
+    _value("site_link_latency_s", "s", "time of the smallest message between sites", "catalogue"),
     _value("site_count", "1", "sites that the accelerators fill, each a group of the level below the top", "catalogue"),
     _value("run_time_s", "s", "time of the whole run", "models.run"),
     _value("candidate_count", "1", "layouts that the search looked at for this row", "search", "int64"),

@@ -91,6 +91,7 @@ def with_sites(table_of: Callable[[Columns], Table], columns: Columns, level_cou
         table |= {name: columns[name] for name in ("training_flop", "dataset_token", "global_batch_token")}
         table |= cost_columns(columns, table["accelerator_count"], table["run_time_s"])
     table["site_count"] = site_counts(columns, table["accelerator_count"].astype(np.float64), level_count)
-    table |= {name: columns[name] for name in ("local_step_count", f"level_{level_count - 1}_latency_s")}
-    table[f"level_{level_count - 1}_one_way_byte_per_s"] = columns[f"level_{level_count - 1}_one_way_byte_per_s"]
+    table["local_step_count"] = columns["local_step_count"]
+    table["site_link_one_way_byte_per_s"] = columns[f"level_{level_count - 1}_one_way_byte_per_s"]
+    table["site_link_latency_s"] = columns[f"level_{level_count - 1}_latency_s"]
     return table

@@ -3,6 +3,7 @@
 A change is `number: value`, `number_ratio: factor`, or `number: other_number` (takes what the other one is).
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from pipeline.catalogue import Chip, Topology
 from pipeline.economics import RELEASE, EconomicSettings, at_date, constant_dollars, priced_fields
 from pipeline.errors import UserError
+from pipeline.prices import read_day
 
 Float64 = NDArray[np.float64]
 Change = Mapping[str, float | str]
@@ -85,13 +87,24 @@ def variant_axis(variants: Sequence[tuple[str, Change]], known: Sequence[str], w
 
 
 def price_axis(chip: Chip, settings: EconomicSettings, dates: Sequence[str]) -> NamedAxis:
-    """Return the axis of price dates of a chip; each sets every number of `models.effects.economics.Economics`."""
+    """Return the axis of price dates of a chip; each sets every number of `models.effects.economics.Economics`.
+
+    Before its release a chip has no price, whatever it costs later: the runs of that date say nothing of cost.
+    """
     chosen = dates or (settings.price_date or RELEASE,)
     changes = []
     for day in chosen:
         dated = at_date(settings, day)
-        changes.append({**priced_fields(chip, dated), "constant_dollar_ratio": constant_dollars(chip, dated)})
+        change = {**priced_fields(chip, dated), "constant_dollar_ratio": constant_dollars(chip, dated)}
+        changes.append(change if is_sold(chip, day) else dict.fromkeys(change, math.nan))
     return NamedAxis(name="price_date", labels=tuple(chosen), changes=tuple(changes))
+
+
+def is_sold(chip: Chip, day: str) -> bool:
+    """Return whether a chip is released by a day (its own release, or a date)."""
+    if day == RELEASE or not chip.released:
+        return True
+    return read_day(chip.released, f"{chip.file} released") <= read_day(day, "price_dates")
 
 
 def assumption_variants(

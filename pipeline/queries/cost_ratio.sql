@@ -1,4 +1,4 @@
--- Question: What does the same run take on one chip against another, in chips and in purchase cost?
+-- Question: What does the same run take on one chip against another, in chips and by each basis of cost?
 -- One row per: pair (chip and network, baseline chip and network) of one model family, physics, variant and price date
 -- Columns:
 --   hardware: accelerator
@@ -18,6 +18,13 @@
 --   baseline_purchase_million_usd [million USD]: purchase price of the baseline's run
 --   accelerator_ratio [1]: accelerators / baseline's accelerators
 --   purchase_ratio [1]: purchase price / baseline's purchase price
+--   chip_ratio [1]: price of the accelerators alone / the baseline's
+--   amortised_ratio [1]: share of the purchase used up by the run / the baseline's
+--   energy_ratio [1]: electricity in J / the baseline's
+--   energy_cost_ratio [1]: cost of the electricity / the baseline's
+--   total_ratio [1]: amortised hardware + electricity / the baseline's
+--   cloud_ratio [1]: rent of the same accelerator hours / the baseline's, empty where one of them is not for rent
+--   constant_total_ratio [1]: total_ratio with both in constant dollars
 -- Parameters:
 --   training_flop [FLOP] = 2.1e25: size of the run asked for (about that of GPT-4)
 --   baseline = all: the chip compared with
@@ -38,7 +45,14 @@ pairs as (
         baseline.hardware as baseline_hardware,
         baseline.topology as baseline_topology,
         if(baseline.is_feasible, baseline.accelerator_count, null) as baseline_accelerator_count,
-        baseline.purchase_usd as baseline_purchase_usd
+        baseline.purchase_usd as baseline_purchase_usd,
+        source.chip_purchase_usd / baseline.chip_purchase_usd as chip_ratio,
+        source.amortised_hardware_usd / baseline.amortised_hardware_usd as amortised_ratio,
+        source.energy_j / baseline.energy_j as energy_ratio,
+        source.energy_usd / baseline.energy_usd as energy_cost_ratio,
+        source.total_usd / baseline.total_usd as total_ratio,
+        source.cloud_usd / baseline.cloud_usd as cloud_ratio,
+        source.constant_dollar_ratio / baseline.constant_dollar_ratio * total_ratio as constant_total_ratio
     from source
     join baseline
         on source.model = baseline.model
@@ -56,7 +70,8 @@ final as (
         model_flop_utilisation_fraction, run_time_s / 86400 as run_time_day, purchase_usd / 1e6 as purchase_million_usd,
         baseline_hardware, baseline_topology, baseline_purchase_usd / 1e6 as baseline_purchase_million_usd,
         if(is_feasible, accelerator_count, null) / baseline_accelerator_count as accelerator_ratio,
-        purchase_usd / baseline_purchase_usd as purchase_ratio
+        purchase_usd / baseline_purchase_usd as purchase_ratio,
+        chip_ratio, amortised_ratio, energy_ratio, energy_cost_ratio, total_ratio, cloud_ratio, constant_total_ratio
     from pairs
 )
 select * from final

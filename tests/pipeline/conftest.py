@@ -1,12 +1,14 @@
 """A small made-up study, so that what stores, asks and reports is tested without simulating anything."""
 
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from pipeline.side_tables import SCHEMAS, parquet_bytes
 from pipeline.store import open_results
 
 Table = dict[str, Any]
@@ -96,10 +98,29 @@ def rows(chip: str, first: int, sizes: np.ndarray) -> Table:
         "is_feasible": feasible,
         "infeasible_reason": np.where(feasible, "", "time"),
         "purchase_usd": np.where(feasible, count * price, np.nan),
-        "total_usd": np.where(feasible, count * price * run_time / 1e8, np.nan),
-        "energy_usd": np.where(feasible, count * 1e3 * run_time * 2e-8, np.nan),
-        "energy_j": np.where(feasible, count * 1e3 * run_time, np.nan),
+        **money(count, run_time, price),
+        "site_count": np.where(ids % 2, 1, 2),
+        "local_step_count": np.ones(n),
+        "site_link_one_way_byte_per_s": np.full(n, 1e9),
+        "site_link_latency_s": np.full(n, 1e-3),
+        "token_penalty_ratio": np.ones(n),
+        "constant_dollar_ratio": np.ones(n),
         "candidate_count": np.full(n, 10),
+    }
+
+
+def money(count: np.ndarray, run_time_s: np.ndarray, price: float) -> Table:
+    """Return the costs of runs by simple rules: written off over 1e8 s, 1 kW an accelerator, 2e-8 USD/J."""
+    hardware = count * price * run_time_s / 1e8
+    energy = 1e3 * count * run_time_s
+    nowhere = np.full(len(count), np.nan)
+    return {
+        "chip_purchase_usd": np.where(np.isfinite(run_time_s), count * price / 2, np.nan),
+        "amortised_hardware_usd": hardware,
+        "energy_j": energy,
+        "energy_usd": energy * 2e-8,
+        "total_usd": hardware + energy * 2e-8,
+        "cloud_usd": nowhere,
     }
 
 
@@ -114,6 +135,18 @@ def unit_table(unit: range) -> Table:
 
 
 UNITS = [range(0, 6), range(6, 12), range(12, 16)]  # the second holds rows of both chips
+
+
+SIDE = {
+    "prices": [
+        {"hardware": "new_chip", "day": date(2024, 1, 1), "kind": "purchase_chip", "is_rent": False, "usd": 5e4}
+    ],
+    "runs": [{"model": "gpt", "name": "GPT", "hardware": "new_chip", "training_flop": 3e24}],
+    "export_status": [
+        {"hardware": chip, "day": date(2024, 1, 1), "outcome": outcome, "is_obtainable": free, "rule": "", "reason": ""}
+        for chip, outcome, free in (("old_chip", "not_restricted", True), ("new_chip", "restricted", False))
+    ],
+}
 
 
 @pytest.fixture
@@ -139,4 +172,7 @@ def results_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for unit in UNITS:
             results.write_unit(unit, unit_table(unit))
         results.finish()
+    (folder / "catalogue").mkdir()
+    for name, rows in SIDE.items():
+        (folder / "catalogue" / f"{name}.parquet").write_bytes(parquet_bytes(rows, SCHEMAS[name]))
     return folder

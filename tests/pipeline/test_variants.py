@@ -70,6 +70,12 @@ def test_prices_of_two_dates_differ_in_money_alone():
     assert table["constant_dollar_ratio"][1] == 1.0 < table["constant_dollar_ratio"][0]
 
 
+def test_before_its_release_a_chip_has_no_price_and_the_same_run():
+    table = run_unit(grid_of("price_dates=[2022-06, 2022-10]"), range(2))  # released in September 2022
+    assert np.isnan(table["purchase_usd"]).tolist() == [True, False]
+    assert table["run_time_s"][0] == table["run_time_s"][1]
+
+
 def test_each_assumption_has_a_low_and_a_high_beside_the_rest_as_it_is():
     grid = grid_of("variants=assumptions")
     columns, labels = columns_of(grid)
