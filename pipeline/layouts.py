@@ -118,7 +118,7 @@ def _microbatch_choices(data: Int64, pipeline: Int64, shape: Shape, rules: Searc
     }
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=64)
 def layouts(shape: Shape, accelerator_count: int, rules: SearchRules) -> Columns:
     """Return every layout as float64 columns named like `models.point.Layout`, in a fixed order.
 
@@ -181,7 +181,7 @@ def used_group_ranks(accelerator_count: int, group_ranks: tuple[float, ...]) -> 
     return tuple(used)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=512)
 def ordered_factorisations(number: int, parts: int) -> Int64:
     """Return all ways to write `number` as an ordered product of `parts` factors, one a row."""
     if parts == 1:
@@ -193,24 +193,20 @@ def ordered_factorisations(number: int, parts: int) -> Int64:
     return np.concatenate(rows)
 
 
-@lru_cache(maxsize=4096)
-def placements(used: tuple[int, ...], degrees: int, active: tuple[bool, ...]) -> Int64:
+@lru_cache(maxsize=128)
+def placements(used: tuple[int, ...], limits: tuple[int, ...]) -> Int64:
     """Return every way to lay the degrees over the bounded levels: array (placement, level, degree), fixed order.
 
-    Only `active` degrees (those larger than one somewhere) take ranks; levels are filled exactly.
+    Levels are filled exactly; the parts of a degree multiply to a divisor of its limit.
     """
-    positions = [index for index in range(degrees) if active[index]]
-    result = np.ones((1, 0, degrees), dtype=np.int64)
+    positions = [index for index, limit in enumerate(limits) if limit > 1]
+    result = np.ones((1, 0, len(limits)), dtype=np.int64)
     for size in used:
         ways = ordered_factorisations(size, max(len(positions), 1))
-        level = np.ones((len(ways), degrees), dtype=np.int64)
+        level = np.ones((len(ways), len(limits)), dtype=np.int64)
         if positions:
             level[:, positions] = ways
-        result = np.concatenate(
-            [
-                np.repeat(result, len(level), axis=0),
-                np.tile(level, (len(result), 1))[:, None, :],
-            ],
-            axis=1,
-        )
+        together = result.prod(axis=1)[:, None, :] * level[None, :, :]
+        below, here = np.nonzero((np.array(limits, dtype=np.int64) % together == 0).all(axis=2))
+        result = np.concatenate([result[below], level[here][:, None, :]], axis=1)
     return result

@@ -5,116 +5,25 @@ best time found are placed on the network. Ties: less traffic, then the order of
 """
 
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from models.evaluate import best_placements, bounds, outcomes
-from models.packing import DEGREES, layout_names, pack, scenario_names
+from models.packing import DEGREES, layout_names, scenario_names
 from models.point import Physics
-from pipeline.layouts import SearchRules, Shape, layouts, placements, used_group_ranks
+from pipeline.layouts import SearchRules, placements, used_group_ranks
+from pipeline.search_layouts import Key, degree_limits, degree_rows, layout_tables, packed_layouts
+from pipeline.search_table import ScenarioTable, Winners, first_counts
 
 Float64 = NDArray[np.float64]
 Int64 = NDArray[np.int64]
 ROUNDING = 1.0 + 1e-12
 """Slack on the bound for rounding: a bound is a different sum of the same terms."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ScenarioTable:
-    """Scenarios to search, one entry each, all on networks of one depth and under one physics."""
-
-    level_count: int
-    matrix: Float64  # rows of models.packing.scenario_names, a column a scenario
-    shapes: tuple[Shape, ...]
-    shape_index: Int64
-    group_ranks: tuple[tuple[float, ...], ...]  # bounded levels of each distinct network
-    network_index: Int64
-    run_limit_s: Float64
-    steps: Float64  # optimiser steps of the whole run
-    accelerator_count: Int64  # fixed count, or 0: the smallest experts x 2^i that ends in time
-    floor_accelerators: Float64  # training FLOP / (limit x sustained rate of one): no smaller cluster can do it
-    step_floor_s: Float64  # a step takes at least this long on any number of accelerators
-
-
-@dataclass(frozen=True, kw_only=True)
-class Winners:
-    """The result of a search, one entry a scenario; layout columns are 0 where nothing is feasible."""
-
-    accelerator_count: Int64
-    is_feasible: NDArray[np.bool_]
-    infeasible_reason: NDArray[np.str_]
-    layout: Float64  # rows of layout_names
-    placement: Float64  # rows of placement_names
-    candidate_count: Int64
-    placed_count: Int64
-
-
-def first_counts(table: ScenarioTable) -> Int64:
-    """Return the first cluster size to try: the fixed one, or the smallest experts x 2^i that could end in time."""
-    experts = np.array([shape.expert_count for shape in table.shapes], dtype=np.int64)[table.shape_index]
-    exponent = np.ceil(np.log2(np.maximum(table.floor_accelerators / experts, 1.0))).astype(np.int64)
-    below = experts * 2.0 ** (exponent - 1) >= table.floor_accelerators
-    exponent = np.where(below & (exponent > 0), exponent - 1, exponent)
-    return np.where(table.accelerator_count > 0, table.accelerator_count, experts << exponent)
-
-
-@dataclass(frozen=True)
-class LayoutTables:
-    """The layouts of several (shape, cluster size, network) keys, side by side, and where each key's rows are."""
-
-    matrix: Float64
-    start: Int64
-    count: Int64
-    candidates: Int64
-
-
-def layout_tables(keys: list[tuple[Shape, int, tuple[float, ...]]], rules: SearchRules) -> LayoutTables:
-    """Return the layouts of each key; one enumeration a distinct key, however many scenarios share it."""
-    tables = [packed_layouts(shape, count, rules) for shape, count, _ in keys]
-    sizes = np.array([each.shape[1] for each in tables], dtype=np.int64)
-    candidates = np.array([candidate_count(*key, rules) for key in keys], dtype=np.int64)
-    matrix = np.concatenate(tables, axis=1) if tables else np.zeros((len(layout_names()), 0))
-    return LayoutTables(matrix, np.concatenate([[0], np.cumsum(sizes)[:-1]]), sizes, candidates)
-
-
-@lru_cache(maxsize=4096)
-def packed_layouts(shape: Shape, count: int, rules: SearchRules) -> Float64:
-    """Return the layouts of one shape on one cluster size as a packed matrix (rows of layout_names)."""
-    return pack(layouts(shape, count, rules), layout_names())
-
-
-def degree_rows(layout: Float64) -> Float64:
-    """Return the rows of a packed layout matrix that a placement spreads, in the order of DEGREES."""
-    names = layout_names()
-    return layout[[names.index(each) for each in DEGREES]]
-
-
-def active_degrees(degrees: Float64) -> tuple[bool, ...]:
-    """Return which degrees are larger than one in any of the layouts."""
-    return tuple(bool((row > 1).any()) for row in degrees)
-
-
-@lru_cache(maxsize=4096)
-def candidate_count(shape: Shape, count: int, group_ranks: tuple[float, ...], rules: SearchRules) -> int:
-    """Return how many (layout, placement) pairs the search considers: placements whose parts divide their degrees."""
-    degrees = degree_rows(packed_layouts(shape, count, rules))
-    if degrees.shape[1] == 0:
-        return 0
-    used = used_group_ranks(count, group_ranks)
-    ways = placements(used, len(DEGREES), active_degrees(degrees)).prod(axis=1)
-    # Only the part of each degree that could lie below the top level decides; few distinct ones exist
-    signature = np.gcd(degrees.astype(np.int64), int(np.prod(used, dtype=np.int64)))
-    codes = np.zeros(signature.shape[1], dtype=np.int64)
-    for row in signature:
-        values, code = np.unique(row, return_inverse=True)
-        codes = codes * len(values) + code
-    _, first, repeats = np.unique(codes, return_index=True, return_counts=True)
-    distinct = signature[:, first].T
-    divides = (distinct[:, None, :] % ways[None, :, :] == 0).all(axis=2).sum(axis=1)
-    return int((divides * repeats).sum())
+FLAT_LAYOUTS = 1 << 16
+"""Layouts looked at in one go: bounds the memory of a search whatever the number of scenarios."""
 
 
 @dataclass
@@ -129,6 +38,7 @@ class _State:
     placed: Int64
     reason: NDArray[np.str_]
     is_open: NDArray[np.bool_]
+    last_count: Int64
 
 
 def search(table: ScenarioTable, physics: Physics, rules: SearchRules) -> Winners:
@@ -148,14 +58,15 @@ def search(table: ScenarioTable, physics: Physics, rules: SearchRules) -> Winner
         placed=np.zeros(size, dtype=np.int64),
         reason=np.full(size, "no_layout", dtype="<U16"),
         is_open=np.ones(size, dtype=bool),
+        last_count=np.zeros(size, dtype=np.int64),
     )
     # No cluster of any size beats the latency wall
     walled = (table.step_floor_s * table.steps >= table.run_limit_s) & (table.accelerator_count == 0)
     state.reason[walled] = "time"
     state.is_open[walled] = False
     while state.is_open.any():
-        open_now = np.nonzero(state.is_open)[0]
-        _search_round(table, physics, rules, state, open_now)
+        for members in _batches(table, rules, state):
+            _search_round(table, physics, rules, state, members)
     is_feasible = state.reason == ""
     return Winners(
         accelerator_count=np.where(is_feasible, state.count, 0),
@@ -165,7 +76,17 @@ def search(table: ScenarioTable, physics: Physics, rules: SearchRules) -> Winner
         placement=np.where(is_feasible, state.placement, 0.0),
         candidate_count=state.candidates,
         placed_count=state.placed,
+        last_count=state.last_count,
     )
+
+
+def _batches(table: ScenarioTable, rules: SearchRules, state: _State) -> list[Int64]:
+    """Return the open scenarios in groups whose layouts together stay near the limit."""
+    members = np.nonzero(state.is_open)[0]
+    keys, key_of = _distinct_keys(table, state, members)
+    sizes = np.array([packed_layouts(shape, count, rules).shape[1] for shape, count, _ in keys])[key_of]
+    group = np.cumsum(sizes) // FLAT_LAYOUTS
+    return [members[group == each] for each in np.unique(group)]
 
 
 def _search_round(table: ScenarioTable, physics: Physics, rules: SearchRules, state: _State, members: Int64) -> None:
@@ -173,6 +94,7 @@ def _search_round(table: ScenarioTable, physics: Physics, rules: SearchRules, st
     keys, key_of = _distinct_keys(table, state, members)
     tables = layout_tables(keys, rules)
     rows_of = tables.count[key_of]
+    state.last_count[members] = state.count[members]
     state.candidates[members] += tables.candidates[key_of]
 
     # Every layout of every member, flat: which member, which row
@@ -223,9 +145,7 @@ class _Best:
         )
 
 
-def _distinct_keys(
-    table: ScenarioTable, state: _State, members: Int64
-) -> tuple[list[tuple[Shape, int, tuple[float, ...]]], Int64]:
+def _distinct_keys(table: ScenarioTable, state: _State, members: Int64) -> tuple[list[Key], Int64]:
     """Return the distinct (shape, cluster size, network sizes) among the members, and each member's index in them."""
     codes = np.stack([table.shape_index[members], table.network_index[members], state.count[members]])
     distinct, key_of = np.unique(codes, axis=1, return_inverse=True)
@@ -249,13 +169,12 @@ def _place(
     if len(chosen) == 0:
         return
     scenario_rows = len(scenario_names(table.level_count))
-    degrees = degree_rows(points[scenario_rows:, chosen])
-    active = active_degrees(degrees)
     patterns, pattern_of = np.unique(np.array(used, dtype=np.int64), axis=0, return_inverse=True)
     pattern = pattern_of.ravel()[key_of][member[chosen]] if table.level_count > 1 else np.zeros(len(chosen), np.int64)
     for index in np.unique(pattern):
         group = chosen[pattern == index]
-        ways = placements(tuple(int(u) for u in patterns[index]), len(DEGREES), active)
+        within = tuple(int(each) for each in patterns[index])
+        ways = placements(within, degree_limits(degree_rows(points[scenario_rows:, group]), within))
         lowers = ways.reshape(len(ways), -1).T.astype(np.float64)
         time_s, traffic_s, way = best_placements(points[:, group], lowers, physics, table.level_count)
         np.add.at(state.placed, members[member[group]], len(ways))

@@ -13,7 +13,9 @@ from pipeline.distinct import search_distinct
 from pipeline.grid import Block, Grid, scenario_table
 from pipeline.local_steps import with_sites
 from pipeline.physics_calibrated import CalibratedEntry
-from pipeline.search import ScenarioTable, Winners, candidate_count, first_counts, winner_outcomes
+from pipeline.search import winner_outcomes
+from pipeline.search_layouts import candidate_count
+from pipeline.search_table import ScenarioTable, Winners, first_counts
 from pipeline.transformer_table import transformer_candidates, transformer_table
 
 Table = dict[str, NDArray[Any]]
