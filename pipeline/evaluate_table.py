@@ -209,4 +209,3 @@ def main(argv: list[str]) -> int:
     result = evaluate_frame(frame, physics, str(options.table))
     write_table(pl.concat([frame, result], how="horizontal"), options.out)
     return 0
-

@@ -2,98 +2,31 @@
 
 import argparse
 import json
+import math
 import sys
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from models.packing import layout_names, placement_names
-from models.point import Architecture, Hardware, Layout, NetworkLevel, Physics, Workload
-from pipeline.catalogue import Chip, load_chip
-from pipeline.catalogue_schema import Source
-from pipeline.columns import GLOSSARY
+from models.effects.economics import RunCost
+from models.outcome import Outcome
+from models.packing import field_names
+from models.point import Layout
+from models.transformer_outcome import TransformerOutcome
+from models.transformer_point import TransformerLayout
 from pipeline.config import compose_study
 from pipeline.errors import UserError
-from pipeline.grid import Block, Grid, build_grid, scenario_table
+from pipeline.explain_inputs import UNCERTAIN, scenario_inputs
+from pipeline.grid import Grid, build_grid
 from pipeline.simulate import block_table
 
-BREAKDOWN = ("matmul_time_s", "tensor_time_s", "layer_transfer_time_s", "data_time_s", "latency_time_s")
-LEVEL_KEYS = {"group_ranks": "ranks", "one_way_byte_per_s": "one_way_byte_per_s", "latency_s": "latency_s"}
-
-
-def _metadata(name: str) -> tuple[str, str]:
-    """Return (unit, meaning) of a number by the field that declares it."""
-    from dataclasses import fields
-
-    base = name.split("_", 2)[2] if name.startswith("level_") else name
-    for bundle in (Hardware, NetworkLevel, Architecture, Workload, Layout, Physics):
-        for each in fields(bundle):
-            if each.name == base:
-                return each.metadata["unit"], each.metadata["meaning"]
-    column = GLOSSARY.get(name)
-    return (column.unit, column.meaning) if column else ("", "")
-
-
-def _source_record(source: Source | None, default: str) -> dict[str, Any]:
-    if source is None:
-        return {"ref": default, "kind": "derived", "where": "", "as_printed": "", "note": ""}
-    return {name: getattr(source, name) for name in ("ref", "kind", "where", "as_printed", "note")}
-
-
-def _chip_key(block: Block, name: str) -> str:
-    """Return the catalogue key that gives a number of the scenario."""
-    if name == "peak_flop_per_s":
-        return f"peak_dense_{block.precision}_flop_per_s"
-    return name
-
-
-def scenario_inputs(grid: Grid, block: Block, columns: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return every input of one scenario: name, value, unit, meaning, source."""
-    study = grid.study
-    chip: Chip = load_chip(study.entries["hardware"][block.hardware], f"hardware/{block.hardware}.yaml")
-    topology = study.entries["topology"][block.topology]
-    family = study.entries["model"][block.model]
-    varied = {name.removesuffix("_ratio") for name, _ in block.axes}
-    records = []
-    for name, values in columns.items():
-        unit, meaning = _metadata(name)
-        source = chip.sources.get(_chip_key(block, name))
-        origin = f"hardware/{block.hardware}.yaml"
-        if name.startswith("level_"):
-            origin, source = f"topology/{block.topology}.yaml", _level_source(chip, topology, name)
-        elif name in block.points:
-            origin = f"model/{block.model}.yaml"
-            source = None
-        elif name in ("run_limit_s", "accelerator_count"):
-            origin = "config.yaml run"
-        elif name == "word_byte":
-            origin = f"precision {block.precision}"
-        if name in varied:
-            origin, source = "config.yaml axes", None
-        default = str(family.get("name", origin)) if name in block.points else origin
-        record = {"name": name, "value": float(np.asarray(values)[0]), "unit": unit, "meaning": meaning}
-        records.append(record | {"from": origin, "source": _source_record(source, default)})
-    physics = study.entries["physics"][block.physics.id]
-    for name, value in block.physics.constants.items():
-        unit, meaning = _metadata(name)
-        given = physics["sources"].get(name, {})
-        record = {"name": name, "value": value, "unit": unit, "meaning": meaning}
-        source = {key: given.get(key, "") for key in ("ref", "kind", "where", "as_printed", "note")}
-        records.append(record | {"from": f"physics/{block.physics.id}.yaml", "source": source})
-    return records
-
-
-def _level_source(chip: Chip, topology: Any, name: str) -> Source | None:
-    _, level, quantity = name.split("_", 2)
-    if topology.get("name") and chip.network_levels and "vendor" in str(topology.get("name")):
-        return chip.sources.get("network_levels")
-    taken = topology["levels"][min(int(level), len(topology["levels"]) - 1)].get("from")
-    return chip.sources.get(f"{taken}_{LEVEL_KEYS[quantity]}") if taken else None
+POINT_KEYS = ("hardware", "topology", "model", "physics", "precision", "scenario_id")
+FURTHER_LAYOUT = ("tensor_ranks", "interleave_count", "is_zero_bubble", "recompute_layer_fraction")
+REASONS = {"time": "no cluster ends in time", "memory": "no layout fits in memory"}
 
 
 def explain(grid: Grid, scenario_id: int) -> dict[str, Any]:
-    """Return everything about the best layout of one scenario, as plain data.
+    """Return everything about the best layout of one scenario, as plain data (numbers that are unknown are None).
 
     Raises UserError if the scenario does not exist.
     """
@@ -101,54 +34,64 @@ def explain(grid: Grid, scenario_id: int) -> dict[str, Any]:
         raise UserError(f"command line: --scenario {scenario_id}: must be 0 to {grid.size - 1}; choose one of them")
     block, inside, ids = grid.parts(scenario_id, scenario_id + 1)[0]
     columns = block.columns(inside)
-    row = {name: values[0].item() for name, values in block_table(block, inside, ids).items()}
-    layout = {name: row[name] for name in layout_names() if name in row}
-    placement = {name: row[name] for name in placement_names(block.level_count)}
-    outcome = {name: row[name] for name in row if name in GLOSSARY and GLOSSARY[name].source == "models.step"}
+    row = {name: _plain(values[0]) for name, values in block_table(block, inside, ids).items()}
+    layout_names = {*field_names(Layout), *field_names(TransformerLayout), *FURTHER_LAYOUT}
+    outcome_names = {*field_names(Outcome), *field_names(TransformerOutcome), "run_time_s"}
     inputs = scenario_inputs(grid, block, columns)
-    uncertain = sum(each["source"]["kind"] in ("assumption", "unverified") for each in inputs)
-    steps = float(scenario_table(block, columns).steps[0])
+    uncertain = sum(each["source"]["kind"] in UNCERTAIN for each in inputs)
     return {
-        "point": {name: row[name] for name in ("hardware", "topology", "model", "physics", "precision", "scenario_id")},
+        "point": {name: row[name] for name in POINT_KEYS},
         "inputs": inputs,
         "assumed_input_fraction": uncertain / len(inputs),
         "is_feasible": bool(row["is_feasible"]),
         "infeasible_reason": row["infeasible_reason"],
         "accelerator_count": row["accelerator_count"],
         "candidate_count": row["candidate_count"],
-        "step_count": steps,
-        "layout": layout,
-        "placement": placement,
-        "outcome": {**outcome, "run_time_s": row["run_time_s"]},
+        "step_count": float(columns["dataset_token"][0] / columns["global_batch_token"][0]),
+        "layout": {name: value for name, value in row.items() if name in layout_names},
+        "placement": {name: value for name, value in row.items() if "_ranks_level_" in name},
+        "outcome": {name: value for name, value in row.items() if name in outcome_names},
+        "cost": {each.name: row.get(each.name) for each in fields(RunCost)},
+        "nearest_memory_byte": row.get("nearest_memory_byte"),
     }
+
+
+def _plain(value: Any) -> Any:
+    """Return a NumPy scalar as plain Python, not-a-number as None."""
+    plain = value.item() if hasattr(value, "item") else value
+    return None if isinstance(plain, float) and not math.isfinite(plain) else plain
+
+
+def _input_line(each: dict[str, Any]) -> str:
+    source = each["source"]
+    printed = f', printed "{source["as_printed"]}"' if source["as_printed"] else ""
+    where = f", {source['where']}" if source["where"] else ""
+    value = f"{each['value']:.6g}" if each["value"] is not None else "none"
+    return f"  {each['name']:36s} {value:>12s} {each['unit']:8s} {source['kind']:10s} {source['ref']}{where}{printed}"
 
 
 def as_text(result: dict[str, Any]) -> str:
     """Return the explanation as a page of text."""
-    point = result["point"]
-    lines = [" ".join(f"{name}={value}" for name, value in point.items()), "", "Inputs"]
-    for each in result["inputs"]:
-        source = each["source"]
-        printed = f', printed "{source["as_printed"]}"' if source["as_printed"] else ""
-        where = f", {source['where']}" if source["where"] else ""
-        value = f"{each['value']:.6g} {each['unit']}"
-        lines.append(f"  {each['name']:38s} {value:22s} {source['kind']:10s} {source['ref']}{where}{printed}")
+    lines = [" ".join(f"{name}={value}" for name, value in result["point"].items()), "", "Inputs"]
+    lines += [_input_line(each) for each in result["inputs"]]
     lines.append(f"  {result['assumed_input_fraction']:.0%} of these inputs are assumptions or unverified")
     if not result["is_feasible"]:
-        reason = {"time": "no cluster ends in time", "memory": "no layout fits in memory"}
-        text = reason.get(result["infeasible_reason"], "no layout divides this model over these accelerators")
-        return "\n".join([*lines, "", f"Infeasible: {text} ({result['candidate_count']:,} candidates)", ""])
+        text = REASONS.get(result["infeasible_reason"], "no layout divides this model over these accelerators")
+        nearest = result["nearest_memory_byte"]
+        needs = f"; the least that any layout needs is {nearest / 1e9:.4g} GB" if nearest else ""
+        return "\n".join([*lines, "", f"Infeasible: {text} ({result['candidate_count']:,} candidates){needs}", ""])
     lines += ["", f"Layout: best of {result['candidate_count']:,} candidates on {result['accelerator_count']:,}"]
-    lines += [f"  {name:38s} {value:g}" for name, value in result["layout"].items()]
-    lines += [f"  {name:38s} {value:g}" for name, value in result["placement"].items()]
+    lines += [f"  {name:36s} {value:g}" for name, value in {**result["layout"], **result["placement"]}.items()]
     outcome = result["outcome"]
-    lines += ["", f"One step: {outcome['step_time_s']:.6g} s, {result['step_count']:,.0f} steps"]
-    for name in BREAKDOWN:
-        if name in outcome:
-            lines.append(
-                f"  {name:38s} {outcome[name]:.6g} s ({outcome[name] / outcome['step_time_s']:.1%} of the step)"
-            )
-    lines += [f"  {name:38s} {value:.6g}" for name, value in outcome.items() if name not in BREAKDOWN]
+    step_s = outcome["step_time_s"]
+    lines += ["", f"One step: {step_s:.6g} s; the run: {result['step_count']:,.0f} steps"]
+    parts = {name: value for name, value in outcome.items() if name.endswith("_time_s") and value is not None}
+    parts = {name: value for name, value in parts.items() if name not in ("step_time_s", "run_time_s")}
+    lines += [f"  {name:36s} {value:12.6g} s  {value / step_s:6.1%} of the step" for name, value in parts.items()]
+    rest = {name: value for name, value in outcome.items() if name not in parts and value is not None}
+    lines += [f"  {name:36s} {value:12.6g}" for name, value in rest.items()]
+    costs = {name: value for name, value in result["cost"].items() if value is not None}
+    lines += ["", "Cost of the run, by basis"] + [f"  {name:36s} {value:12.6g}" for name, value in costs.items()]
     return "\n".join([*lines, ""])
 
 
@@ -159,10 +102,9 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--config-dir", type=Path, help="a further folder with hardware/, model/, topology/ ...")
     parser.add_argument("overrides", nargs="*", help="Hydra overrides, as for sweep")
-    options = parser.parse_args(argv)
+    options = parser.parse_intermixed_args(argv)
     grid = build_grid(compose_study(options.overrides, options.config_dir))
     result = explain(grid, options.scenario)
-    sys.stdout.write(
-        json.dumps(result, indent=1, allow_nan=False, default=str) + "\n" if options.json else as_text(result)
-    )
+    text = json.dumps(result, indent=1, allow_nan=False) + "\n" if options.json else as_text(result)
+    sys.stdout.write(text)
     return 0
