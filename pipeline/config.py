@@ -24,6 +24,7 @@ from pipeline.catalogue import CONF_DIRECTORY
 from pipeline.economics import RELEASE
 from pipeline.errors import UserError
 from pipeline.prices import read_day
+from pipeline.studies import check_study
 from pipeline.variants import read_variants
 
 GROUPS = ("hardware", "model", "topology", "physics")
@@ -168,6 +169,7 @@ def read_study(plain: Mapping[str, Any], economics: str) -> StudyConfig:
     """Return a composed configuration as checked data."""
     _refuse_unknown("top level", plain, (*GROUPS, *SECTIONS, *PLAIN, "axes", "economics", "policy"))
     study = _refuse_unknown("study", plain.get("study", {}), SECTIONS["study"])
+    check_study(study, f"study/{study.get('name', 'custom')}.yaml")
     entries = {group: _entries(group, plain.get(group)) for group in GROUPS}
     axes = tuple(read_axis(str(name), spec) for name, spec in (plain.get("axes") or {}).items())
     name = str(study.get("name", "custom"))

@@ -13,6 +13,7 @@ from typing import Any
 from pipeline.query import ask, connect, read_query
 from pipeline.query_format import table_text, write_csv
 from pipeline.store_files import is_remote, open_folder
+from pipeline.studies import StudyAnswers, answers_text, study_answers
 
 Row = Mapping[str, Any]
 GPT4_TRAINING_FLOP = 2.1e25  # Epoch AI's estimate for GPT-4 (2023), 2.1e25 FLOP
@@ -42,6 +43,7 @@ class Answers:
     chip_names: Mapping[str, str]
     tables: Mapping[str, tuple[Sequence[str], Sequence[Sequence[Any]]]]
     baseline: str | None
+    study: StudyAnswers = StudyAnswers()
 
     def rows(self, table: str) -> list[Row]:
         """Return a table's rows by column name."""
@@ -77,7 +79,8 @@ def gather(results: str) -> Answers:
         if baseline and name in ("headline", "cost_ratio"):
             wanted["baseline"] = baseline
         tables[name] = ask(connection, read_query(name), wanted, ROW_LIMIT)
-    return Answers(manifest=manifest, chip_names=names, tables=tables, baseline=baseline)
+    study = study_answers(connection, manifest.get("config", {}).get("study") or {})
+    return Answers(manifest=manifest, chip_names=names, tables=tables, baseline=baseline, study=study)
 
 
 def headline_text(answers: Answers) -> str:
@@ -126,6 +129,20 @@ def assumed_text(answers: Answers) -> str:
     )
 
 
+def answer_text(answers: Answers) -> str:
+    """Return what a study says in the terminal: its own tables and sentence, or the table of all chips."""
+    if not answers.study.tables:
+        return headline_text(answers)
+    return f"\n{answers_text(answers.study)}\n{assumed_text(answers)}\n"
+
+
+def csv_bytes(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> bytes:
+    """Return rows as comma-separated values."""
+    stream = io.StringIO()
+    write_csv(columns, rows, stream)
+    return stream.getvalue().encode()
+
+
 def write_report(results: str) -> str:
     """Write report.html and tables/*.csv into a results folder; return the text for the terminal."""
     from pipeline.report_html import page
@@ -133,10 +150,10 @@ def write_report(results: str) -> str:
     answers = gather(results)
     folder = open_folder(results)
     for name, (columns, rows) in answers.tables.items():
-        stream = io.StringIO()
-        write_csv(columns, rows, stream)
-        folder.write(f"tables/{name}.csv", stream.getvalue().encode())
-    folder.write("report.html", page(answers, headline_text(answers)).encode())
+        folder.write(f"tables/{name}.csv", csv_bytes(columns, rows))
+    for number, table in enumerate(answers.study.tables, start=1):
+        folder.write(f"tables/study_{number}.csv", csv_bytes(table.columns, table.rows))
+    folder.write("report.html", page(answers, answer_text(answers)).encode())
     place = results.partition("?")[0].rstrip("/") + "/report.html"
     hint = "" if is_remote(results) else " (open it in a browser, no network needed)"
-    return f"{headline_text(answers)}Report: {place}{hint}\n"
+    return f"{answer_text(answers)}Report: {place}{hint}\n"

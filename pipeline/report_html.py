@@ -10,7 +10,8 @@ from plotly.offline import get_plotlyjs
 from plotly.subplots import make_subplots
 
 from pipeline.query import read_query
-from pipeline.query_format import short_number
+from pipeline.query_format import short_number, table_text
+from pipeline.study_figures import draw
 
 if TYPE_CHECKING:
     from pipeline.report import Answers, Row
@@ -130,6 +131,7 @@ def page(answers: "Answers", headline: str) -> str:
     question = str(manifest.get("question") or "")
     topologies = {row["topology"] for row in answers.rows("headline")}
     sections = [
+        *study_sections(answers),
         ("Utilisation against training compute", _figure(utilisation_figure(answers))),
         ("In short", f"<pre>{escape(headline.strip())}</pre>"),
         ("What each chip can do", table_html(answers, "headline")),
@@ -146,6 +148,16 @@ def page(answers: "Answers", headline: str) -> str:
         f"<script>{get_plotlyjs()}</script></head><body>"
         f"<h1>{escape(str(manifest.get('study', 'study')))}</h1><p>{escape(question)}</p>{body}</body></html>\n"
     )
+
+
+def study_sections(answers: "Answers") -> list[tuple[str, str]]:
+    """Return what the study itself shows: its answer in one sentence, its figures and short tables."""
+    study = answers.study
+    sections = [("The answer", f"<p><strong>{escape(study.sentence)}</strong></p>")] if study.sentence else []
+    names = answers.chip_names
+    sections += [(str(each.spec.get("title", "")), _figure(draw(each, names))) for each in study.figures if each.rows]
+    tables = [each for each in study.tables if each.rows]
+    return sections + [(each.title, f"<pre>{escape(table_text(each.columns, each.rows))}</pre>") for each in tables]
 
 
 def _figure(figure: go.Figure) -> str:
