@@ -15,37 +15,24 @@ from models.evaluate import outcomes
 from models.packing import DEGREES, field_names, layout_names, pack, placement_names, scenario_names
 from models.point import Architecture, Hardware, Physics
 from pipeline.catalogue import (
-    CONF_DIRECTORY,
     hardware_fields,
     load_chip,
     load_topology,
     network_fields,
-    read_yaml,
     resolved_precision,
     word_byte,
 )
 from pipeline.errors import UserError
-from pipeline.physics import PhysicsEntry, load_physics, physics_bundle
+from pipeline.evaluate_transformers import evaluate_transformers
+from pipeline.evaluate_transformers import known_columns as transformer_columns
+from pipeline.physics import PhysicsEntry, physics_bundle
+from pipeline.physics_calibrated import CalibratedEntry, load_preset
+from pipeline.table_input import check_columns, read_entry, read_numbers, read_table
 
 Columns = dict[str, NDArray[Any]]
 TEXT_COLUMNS = ("hardware", "topology", "precision")
 LAYOUT_COLUMNS = ("microbatch_count", "interleave_count", "is_zero_bubble")
 TOKENS_PER_PARAMETER = 20.0  # dataset where none is given: Hoffmann et al. 2022 (arXiv 2203.15556), table 3
-
-
-def read_table(path: Path) -> pl.DataFrame:
-    """Return a CSV or Parquet file as a frame; raises UserError in one line."""
-    readers = {".csv": pl.read_csv, ".parquet": pl.read_parquet}
-    if path.suffix not in readers:
-        raise UserError(f"{path}: ending {path.suffix!r}: must be .csv or .parquet; convert the table")
-    try:
-        frame = readers[path.suffix](path)
-    except (OSError, pl.exceptions.PolarsError) as error:
-        reason = str(error).splitlines()[0]
-        raise UserError(f"{path}: cannot be read: {reason}; name a readable table") from error
-    if frame.height == 0:
-        raise UserError(f"{path}: no rows: there is nothing to evaluate; give at least one point")
-    return frame
 
 
 def read_ranks(value: object, file: str, key: str) -> list[int]:
@@ -66,26 +53,12 @@ def known_columns() -> dict[str, str]:
     return known
 
 
-def check_columns(frame: pl.DataFrame, file: str) -> None:
-    """Refuse unknown and missing columns and missing values in one line."""
-    known = known_columns()
-    for name in frame.columns:
-        if name not in known:
-            raise UserError(f"{file}: column {name}: unknown; known columns: {', '.join(known)}")
-        if frame[name].null_count():
-            row = int(frame[name].is_null().arg_true()[0])
-            raise UserError(f"{file}: row {row + 1}: {name} is empty; give a value or leave the column out")
-    for name, kind in known.items():
-        if kind == "required" and name not in frame.columns:
-            raise UserError(f"{file}: column {name} is missing; every point needs it")
-
-
 def evaluate_frame(frame: pl.DataFrame, physics: PhysicsEntry, file: str = "table") -> pl.DataFrame:
     """Return the outcome of each row (columns of `models.outcome.Outcome`, and run_time_s), in order.
 
     Rows of one (hardware, topology, precision, physics override) are one vectorised call.
     """
-    check_columns(frame, file)
+    check_columns(frame, known_columns(), file)
     overrides = [name for name in field_names(Physics) if name in frame.columns]
     defaults = {"topology": "vendor", "precision": "auto", **dict.fromkeys(LAYOUT_COLUMNS, 1)}
     defaults["is_zero_bubble"] = 0
@@ -108,22 +81,6 @@ def _evaluate_group(group: pl.DataFrame, physics: PhysicsEntry, overrides: list[
     return pl.DataFrame({"row": group["row"], **outcome})
 
 
-def read_entry(group: str, name: str, file: str) -> tuple[Any, str]:
-    """Return the mapping of a conf entry and its file, or refuse an unknown name in one line."""
-    path = CONF_DIRECTORY / group / f"{name}.yaml"
-    if not re.fullmatch(r"[\w.-]+", name) or not path.is_file():
-        known = ", ".join(sorted(each.stem for each in (CONF_DIRECTORY / group).glob("*.yaml")))
-        raise UserError(f"{file}: {group} = {name!r}: no such entry in conf/{group}/; choose one of {known}")
-    return read_yaml(path), f"{group}/{name}.yaml"
-
-
-def _numbers(group: pl.DataFrame, name: str, file: str) -> NDArray[np.float64]:
-    try:
-        return group[name].cast(pl.Float64).to_numpy()
-    except pl.exceptions.PolarsError as error:
-        raise UserError(f"{file}: column {name}: must hold numbers; correct the column") from error
-
-
 def _scenario_columns(
     group: pl.DataFrame, hardware: str, topology: str, precision: str, file: str
 ) -> tuple[Columns, int]:
@@ -134,7 +91,7 @@ def _scenario_columns(
         fixed |= {f"level_{level}_{name}": value for name, value in numbers.items()}
     columns = {name: np.full(group.height, value) for name, value in fixed.items()}
     given = (*field_names(Architecture), "global_batch_token", "dataset_token", *fixed)
-    columns |= {name: _numbers(group, name, file) for name in given if name in group.columns}
+    columns |= {name: read_numbers(group, name, file) for name in given if name in group.columns}
     if "dataset_token" not in columns:
         weights = 2.0 * columns["d_model"] * columns["d_ff"] * columns["layer_count"] * columns["expert_count"]
         columns["dataset_token"] = TOKENS_PER_PARAMETER * weights
@@ -159,7 +116,7 @@ def _layout_columns(group: pl.DataFrame, scenario: Columns, level_count: int, fi
         by_level = np.array(ranks, dtype=np.int64)
         columns |= {f"{degree}_level_{level}": by_level[:, level] for level in range(level_count)}
         columns[degree] = by_level.prod(axis=1)
-    columns |= {name: _numbers(group, name, file) for name in LAYOUT_COLUMNS}
+    columns |= {name: read_numbers(group, name, file) for name in LAYOUT_COLUMNS}
     whole = {
         name: values.astype(np.int64) for name, values in {**scenario, **columns}.items() if np.isfinite(values).all()
     }
@@ -197,7 +154,10 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="flopscape evaluate",
         description="Evaluate a table of fully specified points.",
-        epilog="Columns: " + ", ".join(f"{name} ({kind})" for name, kind in known_columns().items()),
+        epilog="Columns with epoch2024: "
+        + ", ".join(f"{name} ({kind})" for name, kind in known_columns().items())
+        + ". Columns with calibrated: "
+        + ", ".join(f"{name} ({kind})" for name, kind in transformer_columns().items()),
     )
     parser.add_argument("table", type=Path, help="CSV or Parquet file, one point a row")
     parser.add_argument("--physics", default="epoch2024", help="an entry of conf/physics")
@@ -205,7 +165,11 @@ def main(argv: list[str]) -> int:
     options = parser.parse_args(argv)
     frame = read_table(options.table)
     entry, file = read_entry("physics", options.physics, "command line")
-    physics = load_physics(entry, file, options.physics)
-    result = evaluate_frame(frame, physics, str(options.table))
+    physics = load_preset(entry, file, options.physics)
+    if isinstance(physics, CalibratedEntry):
+        result = evaluate_transformers(frame, physics, str(options.table))
+    else:
+        result = evaluate_frame(frame, physics, str(options.table))
+    result = result.drop([name for name in result.columns if name in frame.columns])
     write_table(pl.concat([frame, result], how="horizontal"), options.out)
     return 0
