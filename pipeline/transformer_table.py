@@ -139,4 +139,5 @@ def winner_columns(columns: Mapping[str, Float64], winners: TransformerWinners, 
     for name, values in outcome.items():
         spread[name] = np.full(len(winners.scenario), np.nan)
         spread[name][winners.is_feasible] = values
+    spread["bubble_fraction"] = spread["bubble_time_s"] / spread["step_time_s"]
     return spread

@@ -30,11 +30,12 @@ final as (
     select
         hardware, topology, model, physics, precision, variant, series_id, training_flop,
         regexp_replace(part, '_time_s$|_fraction$', '') as part,
-        if(part = 'bubble_fraction', amount * whole_s, amount) as part_time_s,
-        part_time_s / whole_s as step_share
+        max(if(part = 'bubble_fraction', amount * whole_s, amount)) as part_time_s,
+        max(if(part = 'bubble_fraction', amount, amount / whole_s)) as step_share
     from logic
     join source using (scenario_id)
     where isfinite(amount)
+    group by all
 )
 select * from final
 order by hardware, topology, model, physics, precision, variant, series_id, training_flop, part
