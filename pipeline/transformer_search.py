@@ -91,6 +91,7 @@ def search_transformers(
 def first_counts(scenarios: TransformerScenarios) -> Int64:
     """Return the first cluster size to try: the fixed one, or the smallest power of two that could end in time."""
     exponent = np.ceil(np.log2(np.maximum(scenarios.floor_accelerators, 1.0)) - 1e-9)
+    exponent = np.minimum(exponent, np.log2(MAXIMUM_ACCELERATORS) + 1)  # beyond it nothing is searched anyway
     smallest = np.int64(1) << exponent.astype(np.int64)
     return np.where(scenarios.accelerator_count > 0, scenarios.accelerator_count, smallest)
 
