@@ -39,7 +39,7 @@ def _value(name: str, unit: str, meaning: str, source: str, arrow_type: ArrowTyp
 
 
 _KEYS = (
-    _key("point_id", "number of the point (scenario and layout) within its run", "uint64", source="grid"),
+    _key("point_id", "scenario_id 2^32 + number of the layout within its scenario", "uint64", source="grid"),
     _key("scenario_id", "number of the scenario within its run", "uint64", source="grid"),
     _key(
         "series_id", "scenario_id of the first of the scenarios that differ in the model alone", "uint64", source="grid"

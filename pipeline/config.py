@@ -76,7 +76,7 @@ class StudyConfig:
     price_dates: tuple[str, ...]  # () = the economics entry's own
     variants: tuple[tuple[str, Mapping[str, float | str]], ...] | str
     keep: str
-    unit_scenarios: int
+    unit_scenarios: int  # 0 = by what a scenario has of rows and candidates
     results: str
     resume: bool
     replace: bool
@@ -189,7 +189,7 @@ def read_study(plain: Mapping[str, Any], economics: str) -> StudyConfig:
         price_dates=_price_dates(plain.get("price_dates")),
         variants=read_variants(plain.get("variants")),
         keep=_keep(plain.get("keep")),
-        unit_scenarios=int(_number("", "unit_scenarios", plain.get("unit_scenarios"), above=0, default=256)),
+        unit_scenarios=int(_number("", "unit_scenarios", plain.get("unit_scenarios"), above=0, default=0)),
         results=str(plain.get("results") or f"outputs/{name}"),
         resume=bool(plain.get("resume")),
         replace=bool(plain.get("replace")),

@@ -1,124 +1,134 @@
-"""From a range of scenario ids to a table of results: decode, search, evaluate the winners."""
+"""From a range of scenario ids to tables of results: decode, search, evaluate what is kept."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from models.packing import layout_names, placement_names
-from pipeline.costs import cost_columns
-from pipeline.distinct import search_distinct
+from pipeline.errors import UserError
 from pipeline.grid import Block, Grid, scenario_table
+from pipeline.keep import epoch_tables
 from pipeline.local_steps import with_sites
 from pipeline.physics_calibrated import CalibratedEntry
-from pipeline.search import winner_outcomes
+from pipeline.result_columns import POINT_BITS, Table
 from pipeline.search_layouts import candidate_count
-from pipeline.search_table import ScenarioTable, Winners, first_counts
+from pipeline.search_table import first_counts
 from pipeline.transformer_table import transformer_candidates, transformer_table
 
-Table = dict[str, NDArray[Any]]
-SCENARIO_COLUMNS = (
-    "training_flop",
-    "parameter_count",
-    "d_model",
-    "d_ff",
-    "layer_count",
-    "expert_count",
-    "sequence_token",
-    "global_batch_token",
-    "dataset_token",
-    "run_limit_s",
-    "peak_flop_per_s",
-    "sustained_fraction",
-    "hbm_byte",
-)
-LAYOUT_COLUMNS = (
-    "data_ranks",
-    "tensor_model_ranks",
-    "tensor_ff_ranks",
-    "pipeline_ranks",
-    "expert_ranks",
-    "microbatch_count",
-    "interleave_count",
-    "is_zero_bubble",
-)
+Columns = Mapping[str, NDArray[np.float64]]
+COUNT_SAMPLE = 4096  # scenarios of a block whose candidates are counted; the rest is taken to be like them
+UNIT_ROWS = 1 << 21  # rows in one work unit (one part file), about
+UNIT_CANDIDATES = 1 << 24  # candidates searched in one work unit, about
+UNIT_SCENARIOS = (64, 1 << 16)
+TRANSFORMER_SLICE = 8  # scenarios whose every layout is in memory at once (keep=all)
 
 
 def work_units(grid: Grid) -> list[range]:
-    """Return the study's work units: contiguous ranges of scenario ids that cover it, in order."""
-    size = grid.study.unit_scenarios
-    return [range(start, min(start + size, grid.size)) for start in range(0, grid.size, size)]
+    """Return the study's work units: contiguous ranges of scenario ids that cover it, in order, within blocks.
+
+    `unit_scenarios` fixes their size; left out, it follows from the rows and candidates that a scenario has.
+    """
+    fixed = grid.study.unit_scenarios
+    units = []
+    for block, start in zip(grid.blocks, grid.starts, strict=False):
+        size = fixed or _unit_size(block, grid.study.keep)
+        stop = int(start) + block.size
+        units += [range(first, min(first + size, stop)) for first in range(int(start), stop, size)]
+    return units
+
+
+def _unit_size(block: Block, keep: str) -> int:
+    each = max(1.0, block_candidates(block) / block.size)
+    if keep == "all":
+        return int(max(1, min(UNIT_ROWS / each, UNIT_SCENARIOS[1])))
+    return int(min(max(UNIT_CANDIDATES / each, UNIT_SCENARIOS[0]), UNIT_SCENARIOS[1]))
 
 
 def run_unit(grid: Grid, unit: range) -> Table:
-    """Return one row for each scenario of the unit, in order of scenario id."""
-    tables = []
-    for block, inside, ids in grid.parts(unit.start, unit.stop):
-        table = block_table(block, inside, ids)
-        tables.append(table | block.labels(table["scenario_id"].astype(np.int64) - (ids[0] - inside[0])))
+    """Return all rows of the unit, in order of scenario id (with keep=best one row for each scenario)."""
+    tables = list(unit_tables(grid, unit))
     names = list(dict.fromkeys(name for table in tables for name in table))
     return {name: np.concatenate([_column(table, name) for table in tables]) for name in names}
 
 
 def _column(table: Table, name: str) -> NDArray[Any]:
     """Return a column, or zeros where a block's network has no such level."""
-    return table[name] if name in table else np.zeros(len(table["scenario_id"]))
+    values = table[name] if name in table else np.zeros(len(table["scenario_id"]))
+    return values if isinstance(values, np.ndarray) else np.asarray(values.to_pylist())
+
+
+def unit_tables(grid: Grid, unit: range) -> Iterator[Table]:
+    """Yield the rows of the unit piece by piece, in order of scenario id."""
+    for block, inside, ids in grid.parts(unit.start, unit.stop):
+        offset = int(ids[0] - inside[0])
+        columns = block.columns(inside)
+        for table in _tables(block, ids, columns, grid.study.keep):
+            yield table | _keys(block, table["scenario_id"].astype(np.int64) - offset, offset)
+
+
+def _keys(block: Block, inside: NDArray[np.int64], offset: int) -> Table:
+    """Return the series of each row and its names on the axes of names."""
+    series = offset + inside % (block.size // block.point_count)
+    return {"series_id": series.astype(np.uint64), **block.labels(inside)}
 
 
 def block_table(block: Block, inside: NDArray[np.int64], ids: NDArray[np.int64]) -> Table:
     """Return the winners of some scenarios of one block, with everything a reader of the row needs."""
-    columns = block.columns(inside)
-    table_of = partial(winner_table, block, ids)
-    table = with_sites(table_of, columns, block.level_count) if "local_step_count" in columns else table_of(columns)
-    table["series_id"] = (ids - inside + inside % (block.size // block.point_count)).astype(np.uint64)
+    (table,) = _tables(block, ids, block.columns(inside), "best")
+    return table | {"series_id": _keys(block, inside, int(ids[0] - inside[0]))["series_id"]}
+
+
+def _tables(block: Block, ids: NDArray[np.int64], columns: Columns, keep: str) -> Iterator[Table]:
+    if "local_step_count" not in columns:
+        yield from kept_tables(block, ids, columns, keep)
+    elif keep == "best":
+        yield with_sites(partial(_only, block, ids, keep), columns, block.level_count)
+    elif np.any(columns["local_step_count"] > 1.0):
+        raise UserError(f"config.yaml: keep = {keep}: sites with local steps have one row each; choose keep=best")
+    else:
+        yield from kept_tables(block, ids, columns, keep)
+
+
+def _only(block: Block, ids: NDArray[np.int64], keep: str, columns: Columns) -> Table:
+    (table,) = kept_tables(block, ids, columns, keep)
     return table
 
 
-def winner_table(block: Block, ids: NDArray[np.int64], columns: Mapping[str, NDArray[np.float64]]) -> Table:
-    """Return the best layout of each of some scenarios of one block, given by their numbers."""
+def kept_tables(block: Block, ids: NDArray[np.int64], columns: Columns, keep: str) -> Iterator[Table]:
+    """Yield the rows that are kept of some scenarios of one block, given by their numbers."""
+    physics = block.physics
+    if not isinstance(physics, CalibratedEntry):
+        yield from epoch_tables(block, physics, ids, columns, keep)
+        return
+    step = TRANSFORMER_SLICE if keep == "all" else len(ids)
+    for start in range(0, len(ids), step):
+        part = {name: values[start : start + step] for name, values in columns.items()}
+        table = transformer_table(block, physics, part, ids[start : start + step], keep)
+        rank = np.asarray(table["layout_rank"]).astype(np.uint64)
+        yield table | {"point_id": (table["scenario_id"] << np.uint64(POINT_BITS)) + rank}
+
+
+def block_candidates(block: Block) -> int:
+    """Return how many candidates the first cluster size of a block's scenarios has; of large blocks by a sample."""
+    at = np.arange(block.size, dtype=np.int64)
+    if block.size > COUNT_SAMPLE:
+        at = np.linspace(0, block.size - 1, COUNT_SAMPLE).astype(np.int64)
+    return round(_candidates(block, block.columns(at)) * block.size / len(at))
+
+
+def _candidates(block: Block, columns: Columns) -> int:
     if isinstance(block.physics, CalibratedEntry):
-        return transformer_table(block, block.physics, columns, ids, "best")
-    scenarios = scenario_table(block, columns)
-    winners = search_distinct(scenarios, block.physics.physics, block.physics.rules)
-    outcome = winner_outcomes(scenarios, winners, block.physics.physics)
-    return result_columns(block, ids, columns, scenarios, winners, outcome)
-
-
-def result_columns(
-    block: Block,
-    ids: NDArray[np.int64],
-    columns: Mapping[str, NDArray[np.float64]],
-    scenarios: ScenarioTable,
-    winners: Winners,
-    outcome: Mapping[str, NDArray[np.float64]],
-) -> Table:
-    """Return the result table: keys, scenario, layout, placement, outcome. Infeasible rows hold null (NaN) outcomes."""
-    size = len(ids)
-    table: Table = {"scenario_id": ids.astype(np.uint64)}
-    for name in ("hardware", "topology", "model", "precision"):
-        table[name] = np.full(size, getattr(block, name))
-    table["physics"] = np.full(size, block.physics.id)
-    table |= {name: columns[name] for name in SCENARIO_COLUMNS}
-    for name, _ in block.axes:
-        base = name.removesuffix("_ratio")
-        table[base] = columns[base]
-    table["accelerator_count"] = winners.accelerator_count
-    table["is_feasible"] = winners.is_feasible
-    table["infeasible_reason"] = winners.infeasible_reason
-    table["candidate_count"] = winners.candidate_count
-    layout = dict(zip(layout_names(), winners.layout, strict=True))
-    table |= {name: layout[name].astype(np.int64) for name in LAYOUT_COLUMNS}
-    placement = dict(zip(placement_names(block.level_count), winners.placement, strict=True))
-    table |= {name: values.astype(np.int64) for name, values in placement.items()}
-    for name, values in outcome.items():
-        spread = np.full(size, np.nan)
-        spread[winners.is_feasible] = values
-        table[name] = spread
-    table["run_time_s"] = table["step_time_s"] * scenarios.steps
-    table |= cost_columns(columns, table["accelerator_count"], table["run_time_s"])
-    return table
+        return transformer_candidates(columns, block.physics.rules)
+    table = scenario_table(block, columns)
+    keys = np.stack([table.shape_index, table.network_index, first_counts(table)])
+    distinct, repeats = np.unique(keys, axis=1, return_counts=True)
+    total = 0
+    for (shape, network, accelerators), times in zip(distinct.T, repeats, strict=True):
+        key = (table.shapes[shape], int(accelerators), table.group_ranks[network])
+        total += int(times) * candidate_count(*key, block.physics.rules)
+    return total
 
 
 def count(grid: Grid) -> tuple[int, int]:
@@ -126,17 +136,4 @@ def count(grid: Grid) -> tuple[int, int]:
 
     Larger clusters are tried only where that one does not end in time, so this is the least the search looks at.
     """
-    candidates = 0
-    for block in grid.blocks:
-        columns = block.columns(np.arange(block.size, dtype=np.int64))
-        if isinstance(block.physics, CalibratedEntry):
-            candidates += transformer_candidates(columns, block.physics.rules)
-            continue
-        table = scenario_table(block, columns)
-        counts = first_counts(table)
-        keys = np.stack([table.shape_index, table.network_index, counts])
-        distinct, repeats = np.unique(keys, axis=1, return_counts=True)
-        for (shape, network, accelerators), times in zip(distinct.T, repeats, strict=True):
-            key = (table.shapes[shape], int(accelerators), table.group_ranks[network])
-            candidates += int(times) * candidate_count(*key, block.physics.rules)
-    return grid.size, candidates
+    return grid.size, sum(block_candidates(block) for block in grid.blocks)

@@ -1,0 +1,123 @@
+"""keep=best, top:K, pareto and all agree: the first three are what a reader of all rows would choose."""
+
+from functools import lru_cache
+
+import numpy as np
+import pytest
+
+from pipeline.config import compose_study
+from pipeline.grid import Grid, build_grid
+from pipeline.layouts import divisors
+from pipeline.search_layouts import placement_counts
+from pipeline.simulate import run_unit, unit_tables, work_units
+
+SUMS = 1e-12  # the same formulas, compiled once for one layout and once for many placements
+SMALL = ("run.training_flop_maximum=1e26", "study=reference_model")
+
+
+@lru_cache
+def grid_of(keep: str, *overrides: str) -> Grid:
+    chosen = ["hardware=[epoch_h100_sxm,epoch_v100_sxm]", "model=[epoch_dense,epoch_sparse]", "topology=vendor"]
+    return build_grid(compose_study([*chosen, "physics=epoch2024", f"keep={keep}", *SMALL, *overrides]))
+
+
+@lru_cache
+def rows_of(keep: str, *overrides: str) -> dict[str, np.ndarray]:
+    grid = grid_of(keep, *overrides)
+    return run_unit(grid, range(grid.size))
+
+
+def ordered(everything: dict[str, np.ndarray], scenario: int) -> np.ndarray:
+    """Return the feasible rows of a scenario in the written order: time, traffic, enumeration."""
+    rows = np.nonzero((everything["scenario_id"] == scenario) & everything["is_feasible"])[0]
+    traffic = sum(everything[name][rows] for name in ("tensor_time_s", "layer_transfer_time_s", "data_time_s"))
+    return rows[np.lexsort((rows, traffic, everything["step_time_s"][rows]))]
+
+
+def test_all_has_every_candidate_once():
+    best, everything = rows_of("best"), rows_of("all")
+    ids, rows = np.unique(everything["scenario_id"], return_counts=True)
+    assert ids.tolist() == best["scenario_id"].tolist()
+    assert rows.tolist() == best["candidate_count"].tolist()
+    assert len(np.unique(everything["point_id"])) == len(everything["point_id"])
+    assert (everything["point_id"] >> np.uint64(32) == everything["scenario_id"]).all()
+
+
+def test_all_flags_what_does_not_fit_or_end_in_time():
+    table = rows_of("all")
+    does_not_fit = table["memory_byte"] > table["hbm_byte"]
+    assert does_not_fit.any() and (table["infeasible_reason"][does_not_fit] == "memory").all()
+    too_late = ~does_not_fit & (table["run_time_s"] >= table["run_limit_s"])
+    assert too_late.any() and (table["infeasible_reason"][too_late] == "time").all()
+    assert (table["is_feasible"] == ~(does_not_fit | too_late)).all()
+    assert np.isfinite(table["step_time_s"]).all()
+
+
+@pytest.mark.parametrize("keep", ["best", "top:1", "top:5"])
+def test_top_is_the_first_of_all_in_order(keep: str):
+    table, everything = rows_of(keep), rows_of("all")
+    for scenario in np.unique(table["scenario_id"]):
+        kept = np.nonzero(table["scenario_id"] == scenario)[0]
+        expected = ordered(everything, scenario)[: len(kept)]
+        for name in ("step_time_s", "data_ranks", "tensor_ff_ranks", "pipeline_ranks_level_1", "memory_byte"):
+            np.testing.assert_allclose(table[name][kept], everything[name][expected], rtol=SUMS)
+
+
+def test_pareto_is_what_nothing_beats_in_time_cost_and_memory():
+    table, everything = rows_of("pareto"), rows_of("all")
+    for scenario in np.unique(table["scenario_id"]):
+        rows = ordered(everything, scenario)
+        time_s, memory = everything["step_time_s"][rows], everything["memory_byte"][rows]
+        cost = everything["accelerator_count"][rows] * time_s
+        front = set()
+        for at in range(len(rows)):
+            no_worse = (time_s <= time_s[at]) & (cost <= cost[at]) & (memory <= memory[at])
+            better = no_worse & ((time_s < time_s[at]) | (memory < memory[at]))
+            if not better.any():
+                front.add((time_s[at], memory[at]))
+        kept = table["scenario_id"] == scenario
+        found = sorted(zip(table["step_time_s"][kept], table["memory_byte"][kept], strict=True))
+        np.testing.assert_allclose(found, sorted(front), rtol=SUMS)
+
+
+def test_infeasible_scenario_keeps_one_row_with_its_reason():
+    for keep in ("best", "top:3", "pareto", "all"):
+        table = rows_of(keep, "run.limit_s=1")
+        assert not table["is_feasible"].any()
+        assert (table["infeasible_reason"] == "time").all()
+        assert len(np.unique(table["scenario_id"])) == grid_of(keep).size
+
+
+def test_pieces_of_a_unit_are_the_unit():
+    grid = grid_of("all")
+    pieces = list(unit_tables(grid, range(2, 5)))
+    assert len(pieces) >= 3
+    whole = rows_of("all")
+    ids = np.concatenate([piece["point_id"] for piece in pieces])
+    assert ids.tolist() == whole["point_id"][(whole["scenario_id"] >= 2) & (whole["scenario_id"] < 5)].tolist()
+
+
+def test_units_cover_the_grid_and_stay_within_blocks():
+    grid = grid_of("all")
+    units = work_units(grid)
+    assert [at for unit in units for at in unit] == list(range(grid.size))
+    for unit in units:
+        assert len(grid.parts(unit.start, unit.stop)) == 1
+
+
+def test_placements_are_counted_as_enumerated():
+    degrees = np.array([[8, 6, 1, 12], [2, 4, 1, 16], [3, 1, 5, 9]], dtype=np.float64)
+    used = (4, 6)
+    counted = placement_counts(degrees, used).tolist()
+    by_hand = []
+    for column in degrees.T.astype(int):
+        ways = 0
+        for a in divisors(4):
+            for b in divisors(4 // int(a)):
+                for c in divisors(6):
+                    for d in divisors(6 // int(c)):
+                        low = (int(a), int(b), 4 // int(a * b))
+                        high = (int(c), int(d), 6 // int(c * d))
+                        ways += all(n % (x * y) == 0 for n, x, y in zip(column, low, high, strict=True))
+        by_hand.append(ways)
+    assert counted == by_hand
