@@ -44,9 +44,12 @@ __all__ = [
     "site_outcomes",
     "transformer_outcomes",
     "transformer_times",
+    "LANES",
 ]
 
 Matrix = NDArray[np.float64]
+LANES = 256  # layouts of one scenario in one block
+BLOCK_CHUNK = 64  # blocks in one call
 POINT_CHUNK = 8192
 SEARCH_POINTS = 16384
 NEVER_DIVIDES = 1e30
@@ -80,7 +83,9 @@ def kernel(name: str, level_count: int) -> Callable[..., Any]:
             in_axes=(None, 1, None, None),
         ),
         "transformer": lambda: jax.vmap(outcome_of_transformer, in_axes=(1, None)),
-        "transformer_time": lambda: jax.vmap(time_of_transformer, in_axes=(1, None)),
+        "transformer_time": lambda: jax.vmap(
+            jax.vmap(time_of_transformer, in_axes=(None, 1, None)), in_axes=(1, 1, None)
+        ),
         "cost": lambda: jax.vmap(cost_of_run, in_axes=1),
         "cost_at": lambda: jax.vmap(cost_at_time, in_axes=(0, None)),
         "sites": lambda: jax.vmap(sites_of_run, in_axes=1),
@@ -195,10 +200,18 @@ def transformer_outcomes(points: Matrix, constants: Constants) -> dict[str, NDAr
     return dict(zip(field_names(TransformerOutcome), values, strict=True))
 
 
-def transformer_times(points: Matrix, constants: Constants) -> tuple[Matrix, Matrix]:
-    """Return (wall time a step in s, peak memory in B) of packed points of the calibrated model.
+def transformer_times(scenarios: Matrix, layouts: Matrix, constants: Constants) -> tuple[Matrix, Matrix]:
+    """Return (wall time a step in s, peak memory in B), arrays (block, lane), of layouts of transformers.
 
-    Wall time is step time over goodput: failures and checkpoints are in it.
+    `scenarios` has a column a block (rows of `transformer_scenario_names`), `layouts` a block of lanes for each (rows
+    of `TransformerLayout`): what depends on the scenario alone is computed once a block. Wall time is step time over
+    goodput: failures and checkpoints are in it.
     """
-    step_s, memory_byte = in_chunks(kernel("transformer_time", 0), points, POINT_CHUNK, constants)
-    return step_s, memory_byte
+    run, blocks = kernel("transformer_time", 0), scenarios.shape[1]
+    times, memory = np.empty((blocks, LANES)), np.empty((blocks, LANES))
+    for start in range(0, blocks, BLOCK_CHUNK):
+        stop = min(start + BLOCK_CHUNK, blocks)
+        at = np.minimum(np.arange(start, start + BLOCK_CHUNK), blocks - 1)  # one chunk shape: the last block repeats
+        step_s, byte = run(scenarios[:, at], layouts[:, at], constants)
+        times[start:stop], memory[start:stop] = (np.asarray(each)[: stop - start] for each in (step_s, byte))
+    return times, memory

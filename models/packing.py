@@ -80,6 +80,12 @@ def transformer_names() -> tuple[str, ...]:
     return tuple(name for cls in TRANSFORMER_BUNDLES for name in field_names(cls))
 
 
+@lru_cache(maxsize=1)
+def transformer_scenario_names() -> tuple[str, ...]:
+    """Return the row names of a packed scenario of the calibrated model: the point without its layout."""
+    return tuple(name for name in transformer_names() if name not in field_names(TransformerLayout))
+
+
 def transformer_of(rows: Any) -> tuple[Accelerator, Links, Transformer, TransformerLayout, Software]:
     """Return the bundles whose numbers are the rows of a packed matrix (or one column of it)."""
     values = dict(zip(transformer_names(), rows, strict=True))

@@ -11,14 +11,16 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from models.evaluate import transformer_times
-from models.packing import field_names, pack, transformer_names
+from models.evaluate import LANES, transformer_times
+from models.packing import field_names, pack, transformer_scenario_names
 from models.transformer_point import Constants, TransformerLayout
 from pipeline.transformer_layouts import TransformerSearchRules, TransformerShape, transformer_layouts
 
 Float64 = NDArray[np.float64]
 Int64 = NDArray[np.int64]
+Keep = Callable[[Float64, Float64, Int64], Int64]
 LAYOUT_NAMES = field_names(TransformerLayout)
+SCENARIO_NAMES = transformer_scenario_names()
 MAXIMUM_ACCELERATORS = 1 << 30
 """No search grows beyond this: about a thousand million accelerators."""
 FLAT_LIMIT = 400_000  # layouts evaluated in one go: bounds the memory of a search
@@ -58,22 +60,33 @@ class TransformerWinners:
 
 
 @lru_cache(maxsize=512)
-def layout_matrix(shape: TransformerShape, count: int, rules: TransformerSearchRules) -> tuple[Float64, Float64]:
-    """Return the packed layouts of one shape on one cluster, and their zero-bubble flags."""
+def layout_blocks(shape: TransformerShape, count: int, rules: TransformerSearchRules) -> tuple[Float64, Float64, int]:
+    """Return (layouts, zero-bubble flags, number) of one shape on one cluster, in blocks of lanes.
+
+    Arrays (row of LAYOUT_NAMES, block, lane) and (block, lane); the last block is filled up with its last layout.
+    """
     columns = transformer_layouts(shape, count, rules)
-    return pack(columns, LAYOUT_NAMES), columns["is_zero_bubble"]
+    number = len(columns["is_zero_bubble"])
+    filled = np.minimum(np.arange(-(-number // LANES) * LANES), max(number - 1, 0))
+    matrix = pack(columns, LAYOUT_NAMES)[:, filled].reshape(len(LAYOUT_NAMES), -1, LANES)
+    return matrix, columns["is_zero_bubble"][filled].reshape(-1, LANES), number
+
+
+def layout_count(shape: TransformerShape, count: int, rules: TransformerSearchRules) -> int:
+    """Return how many layouts a search looks at for one shape on one cluster."""
+    return layout_blocks(shape, count, rules)[2]
 
 
 def search_transformers(
     scenarios: TransformerScenarios,
     constants: Constants,
     rules: TransformerSearchRules,
-    keep: Callable[[Float64, Float64], Int64],
+    keep: Keep,
 ) -> TransformerWinners:
     """Return the kept layouts of each scenario.
 
-    `keep` chooses, from step times (inf where it does not fit) and memory of one scenario's layouts, which to keep,
-    best first. Clusters double until the best layout ends in time, unless the count is fixed.
+    `keep` chooses from step times (inf where it does not fit), memory and owner of layouts, sorted by owner, which to
+    keep, best first for each owner. Clusters double until the best layout ends in time, unless the count is fixed.
     """
     count = first_counts(scenarios)
     state = _State.empty(scenarios.size)
@@ -103,7 +116,7 @@ class _State:
     has_layouts: NDArray[np.bool_]
     candidates: Int64
     nearest_byte: Float64
-    kept: dict[int, tuple[Float64, Float64]]
+    kept: list[tuple[Int64, Float64, Float64]]  # scenario, layouts, zero-bubble flags
 
     @staticmethod
     def empty(size: int) -> "_State":
@@ -113,77 +126,110 @@ class _State:
             has_layouts=np.zeros(size, dtype=bool),
             candidates=np.zeros(size, dtype=np.int64),
             nearest_byte=np.full(size, np.inf),
-            kept={},
+            kept=[],
         )
+
+
+@dataclass(frozen=True)
+class _Blocks:
+    """The blocks of layouts of some scenarios, side by side."""
+
+    owner: Int64  # place of each block's scenario among the members
+    row: Int64  # place of each block in the tables
+    inside: NDArray[np.bool_]  # (block, lane): a layout, not filling
+    matrix: Float64
+    flags: Float64
+    sizes: Int64  # layouts of each member
+
+
+def _blocks(scenarios: TransformerScenarios, count: Int64, members: Int64, rules: TransformerSearchRules) -> _Blocks:
+    """Return the members' blocks: one table a distinct (shape, cluster size), however many scenarios share it."""
+    keys = np.stack([scenarios.shape_index[members], count[members]])
+    distinct, key_of = np.unique(keys, axis=1, return_inverse=True)
+    tables = [layout_blocks(scenarios.shapes[shape], int(number), rules) for shape, number in distinct.T]
+    blocks = np.array([flags.shape[0] for _, flags, _ in tables], dtype=np.int64)
+    start, key_of = np.cumsum(blocks) - blocks, key_of.ravel()
+    each = blocks[key_of]
+    owner = np.repeat(np.arange(len(members)), each)
+    place = np.arange(len(owner)) - np.repeat(np.cumsum(each) - each, each)
+    sizes = np.array([number for _, _, number in tables], dtype=np.int64)[key_of]
+    inside = place[:, None] * LANES + np.arange(LANES) < sizes[owner][:, None]
+    matrix = np.concatenate([matrix for matrix, _, _ in tables], axis=1)
+    flags = np.concatenate([flags for _, flags, _ in tables])
+    return _Blocks(owner, start[key_of][owner] + place, inside, matrix, flags, sizes)
 
 
 def _batches(
     scenarios: TransformerScenarios, count: Int64, members: Int64, rules: TransformerSearchRules
 ) -> list[Int64]:
     """Return the members in runs whose layouts together stay below the limit."""
-    sizes = [
-        layout_matrix(scenarios.shapes[scenarios.shape_index[each]], int(count[each]), rules)[0].shape[1]
-        for each in members
-    ]
-    group = np.cumsum(sizes) // FLAT_LIMIT
-    return [members[group == each] for each in np.unique(group)]
+    keys = np.stack([scenarios.shape_index[members], count[members]])
+    distinct, key_of = np.unique(keys, axis=1, return_inverse=True)
+    sizes = np.array([layout_count(scenarios.shapes[shape], int(number), rules) for shape, number in distinct.T])
+    group = np.cumsum(sizes[key_of.ravel()]) // FLAT_LIMIT
+    return np.split(members, np.nonzero(np.diff(group))[0] + 1)
 
 
 def _search_batch(
     scenarios: TransformerScenarios,
     constants: Constants,
     rules: TransformerSearchRules,
-    keep: Callable[[Float64, Float64], Int64],
+    keep: Keep,
     count: Int64,
     members: Int64,
     state: _State,
 ) -> None:
     """Evaluate every layout of the members in one vectorised call and keep the chosen ones."""
-    tables = [layout_matrix(scenarios.shapes[scenarios.shape_index[each]], int(count[each]), rules) for each in members]
-    sizes = np.array([matrix.shape[1] for matrix, _ in tables], dtype=np.int64)
-    layouts = np.concatenate([matrix for matrix, _ in tables], axis=1)
-    owner = np.repeat(members, sizes)
-    state.candidates[members] += sizes
-    state.has_layouts[members] = sizes > 0
-    if not len(owner):
+    blocks = _blocks(scenarios, count, members, rules)
+    state.candidates[members] += blocks.sizes
+    state.has_layouts[members] = blocks.sizes > 0
+    with_layouts = blocks.sizes > 0
+    if not with_layouts.any():
         return
-    names = [name for name in transformer_names() if name not in LAYOUT_NAMES]
-    scenario_matrix = {name: scenarios.columns[name][owner] for name in names}
-    layout_columns = dict(zip(LAYOUT_NAMES, layouts, strict=True))
-    points = pack({**scenario_matrix, **layout_columns}, transformer_names())
-    step_s, memory_byte = transformer_times(points, constants)
-    usable_s = np.where(memory_byte <= scenarios.hbm_byte[owner], step_s, np.inf)
-    ends = np.cumsum(sizes)
-    for member, start, end in zip(members, ends - sizes, ends, strict=True):
-        if start == end:
-            continue
-        times, memory = usable_s[start:end], memory_byte[start:end]
-        state.nearest_byte[member] = min(state.nearest_byte[member], memory.min())
-        best = times.min()
-        is_fixed = scenarios.accelerator_count[member] > 0
-        in_time = best * scenarios.steps[member] < scenarios.run_limit_s[member]
-        state.reason[member] = "memory" if not np.isfinite(best) else "" if in_time or is_fixed else "time"
-        if state.reason[member] == "":
-            state.is_done[member] = True
-            chosen = start + keep(times, memory)
-            flags = np.concatenate([flag for _, flag in tables])[chosen]
-            state.kept[int(member)] = (layouts[:, chosen], flags)
+    owners = members[blocks.owner]
+    numbers = pack({name: scenarios.columns[name][owners] for name in SCENARIO_NAMES}, SCENARIO_NAMES)
+    times, memory = transformer_times(numbers, blocks.matrix[:, blocks.row], constants)
+    lane_owner = np.repeat(blocks.owner, LANES)[blocks.inside.ravel()]
+    memory = memory[blocks.inside]
+    times = np.where(memory <= scenarios.hbm_byte[members][lane_owner], times[blocks.inside], np.inf)
+
+    # The least of each member, all members at once
+    found = np.nonzero(with_layouts)[0]
+    starts = (np.cumsum(blocks.sizes) - blocks.sizes)[found]
+    best = np.minimum.reduceat(times, starts)
+    state.nearest_byte[members[found]] = np.minimum(
+        state.nearest_byte[members[found]], np.minimum.reduceat(memory, starts)
+    )
+    is_fixed = scenarios.accelerator_count[members[found]] > 0
+    in_time = best * scenarios.steps[members[found]] < scenarios.run_limit_s[members[found]]
+    reason = np.where(np.isfinite(best), np.where(in_time | is_fixed, "", "time"), "memory")
+    state.reason[members[found]] = reason
+    done = found[reason == ""]
+    state.is_done[members[done]] = True
+
+    # What is kept of those that are done
+    lanes = np.nonzero(np.isin(lane_owner, done))[0]
+    chosen = lanes[keep(times[lanes], memory[lanes], lane_owner[lanes])]
+    flat = np.nonzero(blocks.inside.ravel())[0][chosen]
+    block, lane = blocks.row[flat // LANES], flat % LANES
+    state.kept.append((members[lane_owner[chosen]], blocks.matrix[:, block, lane], blocks.flags[block, lane]))
 
 
 def _collect(scenarios: TransformerScenarios, count: Int64, state: _State) -> TransformerWinners:
-    """Return the kept layouts as flat columns; a scenario without any has one row of zeros."""
-    empty = (np.zeros((len(LAYOUT_NAMES), 1)), np.zeros(1))
-    pieces = [state.kept.get(member, empty) for member in range(scenarios.size)]
-    sizes = np.array([len(flags) for _, flags in pieces], dtype=np.int64)
-    scenario = np.repeat(np.arange(scenarios.size), sizes)
-    first = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
-    matrix = np.concatenate([matrix for matrix, _ in pieces], axis=1)
-    layout = dict(zip(LAYOUT_NAMES, matrix, strict=True))
-    layout["is_zero_bubble"] = np.concatenate([flags for _, flags in pieces])
+    """Return the kept layouts as flat columns in order of scenario; a scenario without any has one row of zeros."""
+    missing = np.nonzero(~state.is_done)[0]
+    empty = (missing, np.zeros((len(LAYOUT_NAMES), len(missing))), np.zeros(len(missing)))
+    owner, matrix, flags = zip(*[*state.kept, empty], strict=True)
+    scenario = np.concatenate(owner)
+    order = np.argsort(scenario, kind="stable")
+    scenario = scenario[order]
+    layout = dict(zip(LAYOUT_NAMES, np.concatenate(matrix, axis=1)[:, order], strict=True))
+    layout["is_zero_bubble"] = np.concatenate(flags)[order]
+    _, first, sizes = np.unique(scenario, return_index=True, return_counts=True)
     is_feasible = state.is_done[scenario]
     return TransformerWinners(
         scenario=scenario,
-        rank=np.arange(len(scenario)) - first[scenario],
+        rank=np.arange(len(scenario)) - np.repeat(first, sizes),
         is_feasible=is_feasible,
         reason=state.reason[scenario],
         accelerator_count=np.where(is_feasible | (scenarios.accelerator_count[scenario] > 0), count[scenario], 0),
@@ -193,26 +239,36 @@ def _collect(scenarios: TransformerScenarios, count: Int64, state: _State) -> Tr
     )
 
 
-def keep_best(times: Float64, memory: Float64) -> Int64:
-    """Keep the fastest layout that fits; of equal times the one with the least memory, then the first."""
-    tied = np.nonzero(times == times.min())[0]
-    return tied[[np.argmin(memory[tied])]]
+def keep_best(times: Float64, memory: Float64, owner: Int64) -> Int64:
+    """Keep each owner's fastest layout that fits; of equal times the one with the least memory, then the first."""
+    starts = np.nonzero(np.diff(owner, prepend=-1))[0]
+    sizes = np.diff(starts, append=len(owner))
+    tied = times == np.repeat(np.minimum.reduceat(times, starts), sizes)
+    needed = np.where(tied, memory, np.inf)
+    first = np.nonzero(tied & (needed == np.repeat(np.minimum.reduceat(needed, starts), sizes)))[0]
+    return first[np.unique(owner[first], return_index=True)[1]]
 
 
-def keep_top(times: Float64, memory: Float64, number: int) -> Int64:
-    """Keep the fastest `number` layouts that fit, fastest first."""
-    order = np.lexsort((memory, times))[:number]
-    return order[np.isfinite(times[order])]
+def keep_top(times: Float64, memory: Float64, owner: Int64, number: int) -> Int64:
+    """Keep each owner's fastest `number` layouts that fit, fastest first."""
+    order = np.lexsort((memory, times, owner))
+    order = order[np.isfinite(times[order])]
+    starts = np.nonzero(np.diff(owner[order], prepend=-1))[0]
+    rank = np.arange(len(order)) - np.repeat(starts, np.diff(starts, append=len(order)))
+    return order[rank < number]
 
 
-def keep_all(times: Float64, memory: Float64) -> Int64:
+def keep_all(times: Float64, memory: Float64, owner: Int64) -> Int64:
     """Keep every layout, also those that do not fit, in order."""
     return np.arange(len(times))
 
 
-def keep_pareto(times: Float64, memory: Float64) -> Int64:
-    """Keep the layouts that no other beats in both step time and memory, fastest first."""
-    order = np.lexsort((memory, times))
+def keep_pareto(times: Float64, memory: Float64, owner: Int64) -> Int64:
+    """Keep the layouts that no other of their owner beats in both step time and memory, fastest first."""
+    order = np.lexsort((memory, times, owner))
     order = order[np.isfinite(times[order])]
-    least_before = np.concatenate([[np.inf], np.minimum.accumulate(memory[order])[:-1]])
-    return order[memory[order] < least_before]
+    # Memory ranks, offset so that every owner starts above all of the owners before it: one running least for all
+    rank = np.unique(memory[order], return_inverse=True)[1].ravel()
+    falling = rank - owner[order] * (rank.max(initial=0) + 1)
+    least_before = np.concatenate([[np.iinfo(np.int64).max], np.minimum.accumulate(falling)[:-1]])
+    return order[falling < least_before]

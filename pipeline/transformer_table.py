@@ -1,7 +1,7 @@
 """Result rows of the calibrated physics: decode, search, evaluate the kept layouts."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -15,6 +15,7 @@ from pipeline.grid import Block
 from pipeline.physics_calibrated import CalibratedEntry
 from pipeline.transformer_layouts import TransformerSearchRules, TransformerShape
 from pipeline.transformer_search import (
+    Keep,
     TransformerScenarios,
     TransformerWinners,
     first_counts,
@@ -22,7 +23,7 @@ from pipeline.transformer_search import (
     keep_best,
     keep_pareto,
     keep_top,
-    layout_matrix,
+    layout_count,
     search_transformers,
 )
 
@@ -57,7 +58,7 @@ LAYOUT_COLUMNS = {
 }
 
 
-def keep_function(keep: str) -> Callable[[Float64, Float64], NDArray[np.int64]]:
+def keep_function(keep: str) -> Keep:
     """Return what `keep` of the configuration means for one scenario's layouts."""
     top = re.fullmatch(r"top:(\d+)", keep)
     if top:
@@ -91,7 +92,7 @@ def transformer_candidates(columns: Mapping[str, Float64], rules: TransformerSea
     scenarios = transformer_scenarios(columns)
     keys = np.stack([scenarios.shape_index, first_counts(scenarios)])
     distinct, repeats = np.unique(keys, axis=1, return_counts=True)
-    sizes = [layout_matrix(scenarios.shapes[shape], int(count), rules)[0].shape[1] for shape, count in distinct.T]
+    sizes = [layout_count(scenarios.shapes[shape], int(count), rules) for shape, count in distinct.T]
     return int((np.array(sizes) * repeats).sum())
 
 

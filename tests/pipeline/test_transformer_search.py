@@ -5,6 +5,8 @@ from itertools import product
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pipeline.config import compose_study
 from pipeline.errors import UserError
@@ -93,12 +95,26 @@ def test_layouts_multiply_to_the_cluster(shape: TransformerShape) -> None:
 
 
 def test_keep_functions() -> None:
-    times = np.array([3.0, 1.0, np.inf, 1.0, 2.0])
-    memory = np.array([1.0, 9.0, 1.0, 8.0, 5.0])
-    assert keep_best(times, memory).tolist() == [3]  # of equal times the least memory
-    assert keep_top(times, memory, 3).tolist() == [3, 1, 4]
-    assert keep_pareto(times, memory).tolist() == [3, 4, 0]
-    assert keep_all(times, memory).tolist() == [0, 1, 2, 3, 4]
+    times = np.array([3.0, 1.0, np.inf, 1.0, 2.0, 5.0, np.inf, 4.0, 6.0])
+    memory = np.array([1.0, 9.0, 1.0, 8.0, 5.0, 2.0, 1.0, 3.0, 2.0])
+    owner = np.array([0, 0, 0, 0, 0, 1, 1, 1, 1])
+    assert keep_best(times, memory, owner).tolist() == [3, 7]  # of equal times the least memory
+    assert keep_top(times, memory, owner, 3).tolist() == [3, 1, 4, 7, 5, 8]
+    assert keep_pareto(times, memory, owner).tolist() == [3, 4, 0, 7, 5]
+    assert keep_all(times, memory, owner).tolist() == list(range(9))
+
+
+@settings(deadline=None)
+@given(rows=st.lists(st.tuples(st.integers(0, 3), st.integers(1, 6), st.integers(1, 6)), min_size=1, max_size=60))
+def test_pareto_against_brute_force(rows: list[tuple[int, int, int]]) -> None:
+    rows = sorted(rows, key=lambda row: row[0])
+    owner, times, memory = (np.array(column) for column in zip(*rows, strict=True))
+    kept = set(keep_pareto(times.astype(float), memory.astype(float), owner).tolist())
+    for at, (who, time, byte) in enumerate(rows):
+        others = [(t, m) for o, t, m in rows if o == who]
+        beaten = any(t <= time and m <= byte and (t, m) != (time, byte) for t, m in others)
+        twin = any(other == (who, time, byte) and place < at for place, other in enumerate(rows))
+        assert (at in kept) == (not beaten and not twin)
 
 
 def sweep(*overrides: str) -> pl.DataFrame:
