@@ -44,6 +44,7 @@ __all__ = [
     "site_outcomes",
     "transformer_outcomes",
     "transformer_times",
+    "best_layouts",
     "LANES",
 ]
 
@@ -67,6 +68,21 @@ def best_placement(
     return best_time, tied_traffic[index], index
 
 
+def best_layout(
+    scenario: Quantity, hbm_byte: Quantity, layouts: Quantity, constants: Constants
+) -> tuple[Scalar, Scalar, Index, Scalar]:
+    """Return (wall time a step, memory, lane) of the fastest of a block's layouts that fits, and the least memory.
+
+    Ties: less memory, then the first. The time is inf where none fits.
+    """
+    times, memory = jax.vmap(time_of_transformer, in_axes=(None, 1, None))(scenario, layouts, constants)
+    usable = jnp.where(memory <= hbm_byte, times, jnp.inf)
+    best_time = jnp.min(usable)
+    tied_memory = jnp.where(usable == best_time, memory, jnp.inf)
+    lane = jnp.argmin(tied_memory)
+    return best_time, tied_memory[lane], lane, jnp.min(memory)
+
+
 @lru_cache(maxsize=64)
 def kernel(name: str, level_count: int) -> Callable[..., Any]:
     """Return the compiled, batched form of a function of `models.packed`: points along the last axis of each matrix."""
@@ -86,6 +102,7 @@ def kernel(name: str, level_count: int) -> Callable[..., Any]:
         "transformer_time": lambda: jax.vmap(
             jax.vmap(time_of_transformer, in_axes=(None, 1, None)), in_axes=(1, 1, None)
         ),
+        "transformer_best": lambda: jax.vmap(best_layout, in_axes=(1, 0, 1, None)),
         "cost": lambda: jax.vmap(cost_of_run, in_axes=1),
         "cost_at": lambda: jax.vmap(cost_at_time, in_axes=(0, None)),
         "sites": lambda: jax.vmap(sites_of_run, in_axes=1),
@@ -200,18 +217,32 @@ def transformer_outcomes(points: Matrix, constants: Constants) -> dict[str, NDAr
     return dict(zip(field_names(TransformerOutcome), values, strict=True))
 
 
-def transformer_times(scenarios: Matrix, layouts: Matrix, constants: Constants) -> tuple[Matrix, Matrix]:
+def transformer_times(
+    scenarios: Matrix, layouts: Matrix, rows: NDArray[np.int64], constants: Constants
+) -> tuple[Matrix, Matrix]:
     """Return (wall time a step in s, peak memory in B), arrays (block, lane), of layouts of transformers.
 
-    `scenarios` has a column a block (rows of `transformer_scenario_names`), `layouts` a block of lanes for each (rows
-    of `TransformerLayout`): what depends on the scenario alone is computed once a block. Wall time is step time over
-    goodput: failures and checkpoints are in it.
+    `scenarios` has a column a block (rows of `transformer_scenario_names`); its layouts are block `rows` of `layouts`,
+    an array (row of `TransformerLayout`, block, lane). What depends on the scenario alone is computed once a block.
+    Wall time is step time over goodput: failures and checkpoints are in it.
     """
-    run, blocks = kernel("transformer_time", 0), scenarios.shape[1]
+    run, blocks = kernel("transformer_time", 0), len(rows)
     times, memory = np.empty((blocks, LANES)), np.empty((blocks, LANES))
     for start in range(0, blocks, BLOCK_CHUNK):
         stop = min(start + BLOCK_CHUNK, blocks)
         at = np.minimum(np.arange(start, start + BLOCK_CHUNK), blocks - 1)  # one chunk shape: the last block repeats
-        step_s, byte = run(scenarios[:, at], layouts[:, at], constants)
+        step_s, byte = run(scenarios[:, at], layouts[:, rows[at]], constants)
         times[start:stop], memory[start:stop] = (np.asarray(each)[: stop - start] for each in (step_s, byte))
     return times, memory
+
+
+def best_layouts(
+    scenarios: Matrix, hbm_byte: Matrix, layouts: Matrix, rows: NDArray[np.int64], constants: Constants
+) -> tuple[Matrix, Matrix, NDArray[np.int64], Matrix]:
+    """Return (wall time a step, memory, lane, least memory) of each block's best layout; see `transformer_times`."""
+    run, pieces = kernel("transformer_best", 0), []
+    for start in range(0, len(rows), BLOCK_CHUNK):
+        at = np.minimum(np.arange(start, start + BLOCK_CHUNK), len(rows) - 1)
+        pieces.append(run(scenarios[:, at], hbm_byte[at], layouts[:, rows[at]], constants))
+    time_s, memory, lane, least = (np.concatenate(column)[: len(rows)] for column in zip(*pieces, strict=True))
+    return time_s, memory, lane.astype(np.int64), least

@@ -11,7 +11,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from models.evaluate import LANES, transformer_times
+from models.evaluate import LANES, best_layouts, transformer_times
 from models.packing import field_names, pack, transformer_scenario_names
 from models.transformer_point import Constants, TransformerLayout
 from pipeline.transformer_layouts import TransformerSearchRules, TransformerShape, transformer_layouts
@@ -186,33 +186,53 @@ def _search_batch(
     with_layouts = blocks.sizes > 0
     if not with_layouts.any():
         return
-    owners = members[blocks.owner]
-    numbers = pack({name: scenarios.columns[name][owners] for name in SCENARIO_NAMES}, SCENARIO_NAMES)
-    times, memory = transformer_times(numbers, blocks.matrix[:, blocks.row], constants)
-    lane_owner = np.repeat(blocks.owner, LANES)[blocks.inside.ravel()]
-    memory = memory[blocks.inside]
-    times = np.where(memory <= scenarios.hbm_byte[members][lane_owner], times[blocks.inside], np.inf)
+    search = _best_of if keep is keep_best else _kept_of
+    best, least, chosen = search(scenarios, constants, keep, members, blocks)
 
     # The least of each member, all members at once
     found = np.nonzero(with_layouts)[0]
-    starts = (np.cumsum(blocks.sizes) - blocks.sizes)[found]
-    best = np.minimum.reduceat(times, starts)
-    state.nearest_byte[members[found]] = np.minimum(
-        state.nearest_byte[members[found]], np.minimum.reduceat(memory, starts)
-    )
-    is_fixed = scenarios.accelerator_count[members[found]] > 0
-    in_time = best * scenarios.steps[members[found]] < scenarios.run_limit_s[members[found]]
-    reason = np.where(np.isfinite(best), np.where(in_time | is_fixed, "", "time"), "memory")
-    state.reason[members[found]] = reason
-    done = found[reason == ""]
-    state.is_done[members[done]] = True
+    who = members[found]
+    state.nearest_byte[who] = np.minimum(state.nearest_byte[who], least)
+    in_time = best * scenarios.steps[who] < scenarios.run_limit_s[who]
+    is_fixed = scenarios.accelerator_count[who] > 0
+    state.reason[who] = np.where(np.isfinite(best), np.where(in_time | is_fixed, "", "time"), "memory")
+    state.is_done[who] = state.reason[who] == ""
+    owner, block, lane = chosen
+    kept = state.is_done[members[owner]]
+    row, lane = blocks.row[block[kept]], lane[kept]
+    state.kept.append((members[owner[kept]], blocks.matrix[:, row, lane], blocks.flags[row, lane]))
 
-    # What is kept of those that are done
-    lanes = np.nonzero(np.isin(lane_owner, done))[0]
-    chosen = lanes[keep(times[lanes], memory[lanes], lane_owner[lanes])]
-    flat = np.nonzero(blocks.inside.ravel())[0][chosen]
-    block, lane = blocks.row[flat // LANES], flat % LANES
-    state.kept.append((members[lane_owner[chosen]], blocks.matrix[:, block, lane], blocks.flags[block, lane]))
+
+def _numbers(scenarios: TransformerScenarios, members: Int64, blocks: _Blocks) -> Float64:
+    """Return the packed scenario of each block."""
+    owners = members[blocks.owner]
+    return pack({name: scenarios.columns[name][owners] for name in SCENARIO_NAMES}, SCENARIO_NAMES)
+
+
+def _best_of(
+    scenarios: TransformerScenarios, constants: Constants, keep: Keep, members: Int64, blocks: _Blocks
+) -> tuple[Float64, Float64, tuple[Int64, Int64, Int64]]:
+    """Return (best time, least memory) of each member with layouts, and (member, block, lane) of the best."""
+    numbers, hbm_byte = _numbers(scenarios, members, blocks), scenarios.hbm_byte[members[blocks.owner]]
+    times, memory, lane, least = best_layouts(numbers, hbm_byte, blocks.matrix, blocks.row, constants)
+    starts = np.nonzero(np.diff(blocks.owner, prepend=-1))[0]
+    at = keep(times, memory, blocks.owner)
+    return times[at], np.minimum.reduceat(least, starts), (blocks.owner[at], at, lane[at])
+
+
+def _kept_of(
+    scenarios: TransformerScenarios, constants: Constants, keep: Keep, members: Int64, blocks: _Blocks
+) -> tuple[Float64, Float64, tuple[Int64, Int64, Int64]]:
+    """Return the same with every layout that `keep` keeps."""
+    numbers = _numbers(scenarios, members, blocks)
+    times, memory = transformer_times(numbers, blocks.matrix, blocks.row, constants)
+    block, lane = np.nonzero(blocks.inside)
+    owner, memory = blocks.owner[block], memory[blocks.inside]
+    usable = np.where(memory <= scenarios.hbm_byte[members][owner], times[blocks.inside], np.inf)
+    starts = np.nonzero(np.diff(owner, prepend=-1))[0]
+    at = keep(usable, memory, owner)
+    least = np.minimum.reduceat(memory, starts)
+    return np.minimum.reduceat(usable, starts), least, (owner[at], block[at], lane[at])
 
 
 def _collect(scenarios: TransformerScenarios, count: Int64, state: _State) -> TransformerWinners:
