@@ -189,7 +189,7 @@ def _place(
         best.flat_index[who] = group[leader]
         best.layout[:, who] = points[scenario_rows:, group[leader]]
         lower = lowers[:, way[leader]]
-        inside = lower.reshape(table.level_count - 1, len(DEGREES), -1).prod(axis=0)
+        inside = lower.reshape(table.level_count - 1, len(DEGREES), lower.shape[1]).prod(axis=0)
         top = degree_rows(points[scenario_rows:, group[leader]]) / inside
         best.placement[:, who] = np.concatenate([lower, top])
 
