@@ -116,7 +116,7 @@ def _known_column(name: str, columns: Sequence[str], spec: Mapping[str, Any]) ->
 
 
 def _is_among(value: Any, wanted: Sequence[Any]) -> bool:
-    return any(value == each or (isinstance(value, int | float) and str(value) == str(each)) for each in wanted)
+    return any(value == each or str(value) == str(each) for each in wanted)
 
 
 def study_answers(connection: duckdb.DuckDBPyConnection, study: Mapping[str, Any]) -> StudyAnswers:

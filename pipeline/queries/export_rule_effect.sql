@@ -17,6 +17,7 @@
 --   free_total_million_usd [million USD]: amortised hardware + electricity of the free buyer's run
 --   bound_total_million_usd [million USD]: the same of the bound buyer's run
 -- Parameters:
+--   training_flop [FLOP] = all: the smallest run swept that is at least this large
 --   maker = any: makers that the bound buyer may turn to: any, or foreign (chips designed in China left out)
 -- Ties: the chip, then the network, first in the alphabet
 with source as (
@@ -29,6 +30,9 @@ with source as (
         on points.hardware = status.hardware
         and status.day = cast(rpad(points.price_date, 10, '-01-01') as date)
     where is_feasible and total_usd is not null and price_date != 'release' and variant = 'as_is'
+        and training_flop >= coalesce(getvariable('training_flop')::double, 0)
+    qualify getvariable('training_flop') is null
+        or training_flop = min(training_flop) over (partition by points.model, points.physics)
 ),
 cheapest as (
     select *, row_number() over (
