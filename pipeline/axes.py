@@ -52,13 +52,12 @@ def _range(name: str, spec: Mapping[object, object]) -> NDArray[np.float64]:
     if not low < high:
         raise _bad(name, dict(spec), "the lower bound must be below the upper", "swap them")
     if kind == "log2" and len(bounds) == 2:
-        return low * 2.0 ** np.arange(int(np.floor(np.log2(high / low))) + 1)
+        steps = np.arange(int(np.floor(np.log2(high / low))) + 1, dtype=np.float64)
+        return np.asarray(low * 2.0**steps, dtype=np.float64)
     count = bounds[2]
     if isinstance(count, bool) or not isinstance(count, int) or not 2 <= count <= POINT_LIMIT:
         raise _bad(name, dict(spec), f"the number of points must be 2 to {POINT_LIMIT}", "give a whole number")
-    if kind == "linear":
-        return np.asarray(np.linspace(low, high, count), dtype=np.float64)
-    logs = np.linspace(np.log(low), np.log(high), count)
-    values = np.asarray(np.exp(logs), dtype=np.float64)
-    values[0], values[-1] = low, high
+    share = np.arange(count, dtype=np.float64) / (count - 1)
+    values = low + share * (high - low) if kind == "linear" else low * (high / low) ** share
+    values[-1] = high
     return values
