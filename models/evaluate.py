@@ -17,7 +17,6 @@ from models.packed import (
     PLACED_FIELDS,
     SITE_NUMBERS,
     bound_of_layout,
-    cost_at_time,
     cost_of_run,
     outcome_of_placement,
     outcome_of_point,
@@ -36,7 +35,6 @@ __all__ = [
     "SITE_NUMBERS",
     "best_placements",
     "bounds",
-    "costs_at_times",
     "outcomes",
     "placed_steps",
     "placement_outcomes",
@@ -104,7 +102,6 @@ def kernel(name: str, level_count: int) -> Callable[..., Any]:
         ),
         "transformer_best": lambda: jax.vmap(best_layout, in_axes=(1, 0, 1, None)),
         "cost": lambda: jax.vmap(cost_of_run, in_axes=1),
-        "cost_at": lambda: jax.vmap(cost_at_time, in_axes=(0, None)),
         "sites": lambda: jax.vmap(sites_of_run, in_axes=1),
     }
     return jax.jit(batched[name]())
@@ -183,13 +180,6 @@ def placement_outcomes(
 
 def _flat(run: Callable[..., Any]) -> Callable[..., Any]:
     return lambda part: jax.tree_util.tree_leaves(run(part))
-
-
-def costs_at_times(economics: NDArray[np.float64], accelerator_count: float, run_time_s: Matrix) -> dict[str, Matrix]:
-    """Return every field of `RunCost` for many run times of one cluster (values of `Economics` in order)."""
-    rows = np.append(economics, accelerator_count)
-    values = in_chunks(_flat(lambda part: kernel("cost_at", 0)(part[0], rows)), run_time_s[None, :], POINT_CHUNK)
-    return dict(zip(field_names(RunCost), values, strict=True))
 
 
 def run_costs(

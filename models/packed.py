@@ -158,8 +158,3 @@ def outcome_of_placement(
     outcome = step(scenario=where, layout=split, placement=placement, physics=physics)
     placed, unplaced = (tuple(getattr(outcome, name) for name in names) for names in (PLACED_FIELDS, LAYOUT_FIELDS))
     return placed, unplaced, divides
-
-
-def cost_at_time(run_time_s: Quantity, rows: Quantity) -> tuple[Scalar, ...]:
-    """Return the fields of `RunCost`, in order, for a run time; rows of Economics, then accelerators."""
-    return cost_of_run(jnp.append(rows, run_time_s))

@@ -6,6 +6,7 @@ not fit in memory or do not end in time are rows too, flagged.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from models.effects.economics import Economics
-from models.evaluate import costs_at_times, placement_outcomes
+from models.evaluate import placement_outcomes, run_costs
 from models.outcome import Outcome
 from models.packing import DEGREES, field_names, layout_names
 from models.point import Physics
-from pipeline.costs import UNKNOWN_IF_ZERO
+from pipeline.columns import GLOSSARY
 from pipeline.distinct import PER_SCENARIO
 from pipeline.grid import Block
 from pipeline.layouts import SearchRules, placements, used_group_ranks
@@ -28,15 +29,46 @@ from pipeline.search_table import ScenarioTable, Winners, first_counts
 
 Float64 = NDArray[np.float64]
 Int64 = NDArray[np.int64]
-BLOCK_CANDIDATES = 1 << 18
+BLOCK_CANDIDATES = 1 << 16
 """Candidates made in one go: bounds the memory of a scenario however many it has."""
 FURTHER_COLUMNS = ("constant_dollar_ratio",)
+IN_PROPORTION = ("amortised_hardware_usd", "energy_j", "energy_usd", "emissions_kg", "cloud_usd", "total_usd")
+"""Costs of one cluster in proportion to its run time: worked out for one second, then multiplied."""
 REASONS = ("", "memory", "time")
+
+
+@lru_cache(maxsize=256)
+def _filled(value: float, dtype: str, capacity: int) -> NDArray[Any]:
+    """Return equal numbers, of which tables show the front: most blocks of rows share most constants."""
+    values = np.full(capacity, value, dtype=dtype)
+    values.flags.writeable = False
+    return values
+
+
+@lru_cache(maxsize=256)
+def _text(value: str, capacity: int) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(_filled(0, "int32", capacity), pa.array([value]))
+
+
+def _capacity(size: int) -> int:
+    return 1 << (size - 1).bit_length()
 
 
 def constant_text(value: str, size: int) -> pa.DictionaryArray:
     """Return a column of one text."""
-    return pa.DictionaryArray.from_arrays(np.zeros(size, dtype=np.int32), pa.array([value]))
+    return _text(value, _capacity(size)).slice(0, size)
+
+
+def constant_number(name: str, value: float, size: int) -> NDArray[Any]:
+    """Return a column of one number, of the type that the glossary stores."""
+    kind = GLOSSARY[name].arrow_type
+    is_whole = kind != "float64" and float(value).is_integer()
+    return _filled(value, kind if is_whole else "float64", _capacity(size))[:size]
+
+
+@lru_cache(maxsize=1)
+def _reasons() -> pa.Array:
+    return pa.array(REASONS)
 
 
 def cluster_sizes(table: ScenarioTable, winners: Winners, scenario: int) -> list[int]:
@@ -56,19 +88,21 @@ def candidate_tables(
     columns: Mapping[str, Float64],
     scenarios: ScenarioTable,
     winners: Winners,
+    offset: int,
 ) -> Iterator[Table]:
     """Yield every candidate of some scenarios of one block as rows; a scenario without any is one empty row."""
     for scenario, scenario_id in enumerate(ids):
+        labels = {name: str(values[0]) for name, values in block.labels(ids[[scenario]] - offset).items()}
+        texts = block_texts(block) | labels
         sizes = cluster_sizes(scenarios, winners, scenario)
         found = candidate_blocks(scenarios, scenario, sizes, columns, physics.physics, physics.rules)
         number = 0
         for table in found:
             rows = len(table["step_time_s"])
-            table |= {name: constant_text(text, rows) for name, text in block_texts(block).items()}
+            table |= {name: constant_text(text, rows) for name, text in texts.items()}
             numbers = [*scenario_names(block), *(name for name in FURTHER_COLUMNS if name in columns)]
-            table |= {name: np.full(rows, columns[name][scenario]) for name in numbers}
-            table["candidate_count"] = np.full(rows, winners.candidate_count[scenario])
-            table["scenario_id"] = np.full(rows, scenario_id, dtype=np.uint64)
+            table |= {name: constant_number(name, columns[name][scenario], rows) for name in numbers}
+            table["scenario_id"] = constant_number("scenario_id", int(scenario_id), rows)
             first = (int(scenario_id) << POINT_BITS) + number
             table["point_id"] = np.arange(first, first + rows, dtype=np.uint64)
             number += rows
@@ -100,7 +134,7 @@ def candidate_blocks(
     """Yield all candidates of one scenario: what differs from row to row, and the cluster's size."""
     shape = table.shapes[table.shape_index[scenario]]
     group_ranks = table.group_ranks[table.network_index[scenario]]
-    economics = np.array([columns[name][scenario] for name in field_names(Economics)])
+    economics = np.array([[columns[name][scenario]] for name in field_names(Economics)])
     for count in sizes:
         layouts = packed_layouts(shape, count, rules)
         if layouts.shape[1] == 0:
@@ -108,18 +142,18 @@ def candidate_blocks(
         used = used_group_ranks(count, group_ranks)
         ways = placements(used, degree_limits(degree_rows(layouts), used))
         lowers = ways.reshape(len(ways), -1).T.astype(np.float64)
-        step = max(1, BLOCK_CANDIDATES // len(ways))
+        step = max(1, BLOCK_CANDIDATES // max(1, len(ways)))
+        costs = run_costs(economics, np.array([count]), np.ones(1))
+        costs["cloud_usd"] = np.where(costs["cloud_usd"] > 0.0, costs["cloud_usd"], np.nan)  # nobody rents it out
         for start in range(0, layouts.shape[1], step):
             part = layouts[:, start : start + step]
             block = _expanded(table, scenario, part, ways, lowers, physics)
             rows = len(block["step_time_s"])
             run_time_s = block["step_time_s"] * table.steps[scenario]
             block |= {"run_time_s": run_time_s, **_judged(table, scenario, block.pop("fits_in_memory"), run_time_s)}
-            block["accelerator_count"] = np.full(rows, count, dtype=np.int64)
-            costs = costs_at_times(economics, float(count), run_time_s)
-            for name in UNKNOWN_IF_ZERO:
-                costs[name] = np.where(costs[name] > 0.0, costs[name], np.nan)
-            block |= costs
+            block["accelerator_count"] = constant_number("accelerator_count", count, rows)
+            block["purchase_usd"] = constant_number("purchase_usd", costs["purchase_usd"][0], rows)
+            block |= {name: costs[name][0] * run_time_s for name in IN_PROPORTION}
             yield block
 
 
@@ -130,19 +164,21 @@ def _expanded(
     placed, unplaced, divides = placement_outcomes(
         table.matrix[:, scenario], layouts, lowers, physics, table.level_count
     )
-    flat = np.flatnonzero(divides)
-    layout, way = np.divmod(flat.astype(np.int32), np.int32(divides.shape[1]))
+    layout, way = np.nonzero(divides)
+    flat = layout * divides.shape[1] + way
     names = layout_names()
-    whole = {name: layouts[names.index(name)].astype(np.int64) for name in LAYOUT_COLUMNS}
-    block: Table = {name: values[layout] for name, values in whole.items()}
+    block: Table = {
+        name: np.take(layouts[names.index(name)].astype(np.int64), layout, mode="clip") for name in LAYOUT_COLUMNS
+    }
     inside = ways.prod(axis=1)
-    for level in range(table.level_count - 1):
-        for index, degree in enumerate(DEGREES):
-            block[f"{degree}_level_{level}"] = ways[:, level, index][way]
     for index, degree in enumerate(DEGREES):
-        block[f"{degree}_level_{table.level_count - 1}"] = block[degree] // inside[:, index][way]
-    block |= {name: values.ravel()[flat] for name, values in placed.items()}
-    block |= {name: values[layout] for name, values in unplaced.items()}
+        for level in range(table.level_count - 1):
+            block[f"{degree}_level_{level}"] = np.take(ways[:, level, index], way, mode="clip")
+        whole = layouts[names.index(degree)].astype(np.int64)
+        top = whole[:, None] // inside[None, :, index]
+        block[f"{degree}_level_{table.level_count - 1}"] = np.take(top.ravel(), flat, mode="clip")
+    block |= {name: np.take(values.ravel(), flat, mode="clip") for name, values in placed.items()}
+    block |= {name: np.take(values, layout, mode="clip") for name, values in unplaced.items()}
     return block
 
 
@@ -153,6 +189,6 @@ def _judged(table: ScenarioTable, scenario: int, fits: Float64, run_time_s: Floa
     code = np.where(fits == 0.0, 1, np.where(in_time, 0, 2)).astype(np.int32)
     return {
         "is_feasible": code == 0,
-        "infeasible_reason": pa.DictionaryArray.from_arrays(code, pa.array(REASONS)),
-        "fits_in_memory": fits,
+        "infeasible_reason": pa.DictionaryArray.from_arrays(code, _reasons()),
+        "fits_in_memory": code != 1,
     }

@@ -18,7 +18,7 @@ from pipeline.physics import PhysicsEntry
 from pipeline.result_columns import POINT_BITS, Table, result_columns
 from pipeline.search import ROUNDING, winner_outcomes
 from pipeline.search_layouts import degree_limits, degree_rows, packed_layouts
-from pipeline.search_table import ScenarioTable, Winners
+from pipeline.search_table import ScenarioTable, Winners, no_search
 
 Float64 = NDArray[np.float64]
 Int64 = NDArray[np.int64]
@@ -27,13 +27,17 @@ TOP_BLOCK = 256  # layouts placed between two looks at the bound
 
 
 def epoch_tables(
-    block: Block, physics: PhysicsEntry, ids: Int64, columns: Mapping[str, Float64], keep: str
+    block: Block, physics: PhysicsEntry, ids: Int64, columns: Mapping[str, Float64], keep: str, offset: int = 0
 ) -> Iterator[Table]:
-    """Yield the rows of some scenarios of one block in order; every table but those of keep=all is small."""
+    """Yield the rows of some scenarios of one block in order; every table but those of keep=all is small.
+
+    `offset` is the id of the block's first scenario.
+    """
     scenarios = scenario_table(block, columns)
-    winners = search_distinct(scenarios, physics.physics, physics.rules)
+    needs_none = keep == "all" and bool((scenarios.accelerator_count > 0).all())  # the sizes of clusters are given
+    winners = no_search(scenarios) if needs_none else search_distinct(scenarios, physics.physics, physics.rules)
     if keep == "all":
-        yield from candidate_tables(block, physics, ids, columns, scenarios, winners)
+        yield from candidate_tables(block, physics, ids, columns, scenarios, winners, offset)
         return
     rank = np.zeros(len(ids), dtype=np.int64)
     if keep != "best":
@@ -96,7 +100,7 @@ class _Found:
     def picks(self, layout: Int64, way: Int64) -> Picks:
         """Return layouts and complete placements by their indices."""
         lower = self.lowers[:, way]
-        inside = lower.reshape(self.level_count - 1, len(DEGREES), -1).prod(axis=0)
+        inside = lower.reshape(self.level_count - 1, len(DEGREES), lower.shape[1]).prod(axis=0)
         top = degree_rows(self.layouts[:, layout]) / inside
         return self.layouts[:, layout], np.concatenate([lower, top])
 

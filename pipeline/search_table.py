@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from models.packing import DEGREES, layout_names
 from pipeline.layouts import Shape
 
 Float64 = NDArray[np.float64]
@@ -40,6 +41,22 @@ class Winners:
     candidate_count: Int64
     placed_count: Int64
     last_count: Int64  # the largest cluster that was searched, 0 if none was
+
+
+def no_search(table: ScenarioTable) -> Winners:
+    """Return what a search finds that does not look at a single layout: fixed clusters, nothing feasible."""
+    size = len(table.accelerator_count)
+    nothing = np.zeros(size, dtype=np.int64)
+    return Winners(
+        accelerator_count=nothing,
+        is_feasible=np.zeros(size, dtype=bool),
+        infeasible_reason=np.full(size, "no_layout"),
+        layout=np.zeros((len(layout_names()), size)),
+        placement=np.zeros((len(DEGREES) * table.level_count, size)),
+        candidate_count=nothing,
+        placed_count=nothing,
+        last_count=table.accelerator_count,
+    )
 
 
 def first_counts(table: ScenarioTable) -> Int64:

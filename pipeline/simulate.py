@@ -64,31 +64,33 @@ def unit_tables(grid: Grid, unit: range) -> Iterator[Table]:
     for block, inside, ids in grid.parts(unit.start, unit.stop):
         offset = int(ids[0] - inside[0])
         columns = block.columns(inside)
-        for table in _tables(block, ids, columns, grid.study.keep):
-            yield table | _keys(block, table["scenario_id"].astype(np.int64) - offset, offset)
+        for table in _tables(block, ids, columns, grid.study.keep, offset):
+            yield _keys(block, table["scenario_id"].astype(np.int64) - offset, offset, table)
 
 
-def _keys(block: Block, inside: NDArray[np.int64], offset: int) -> Table:
-    """Return the series of each row and its names on the axes of names."""
+def _keys(block: Block, inside: NDArray[np.int64], offset: int, table: Table) -> Table:
+    """Return the table with the series of each row, and its names on the axes of names if they are not there yet."""
     series = offset + inside % (block.size // block.point_count)
-    return {"series_id": series.astype(np.uint64), **block.labels(inside)}
+    labels = {} if all(axis.name in table for axis in block.named_axes) else block.labels(inside)
+    return table | labels | {"series_id": series.astype(np.uint64)}
 
 
 def block_table(block: Block, inside: NDArray[np.int64], ids: NDArray[np.int64]) -> Table:
     """Return the winners of some scenarios of one block, with everything a reader of the row needs."""
-    (table,) = _tables(block, ids, block.columns(inside), "best")
-    return table | {"series_id": _keys(block, inside, int(ids[0] - inside[0]))["series_id"]}
+    offset = int(ids[0] - inside[0])
+    (table,) = _tables(block, ids, block.columns(inside), "best", offset)
+    return _keys(block, inside, offset, table)
 
 
-def _tables(block: Block, ids: NDArray[np.int64], columns: Columns, keep: str) -> Iterator[Table]:
+def _tables(block: Block, ids: NDArray[np.int64], columns: Columns, keep: str, offset: int) -> Iterator[Table]:
     if "local_step_count" not in columns:
-        yield from kept_tables(block, ids, columns, keep)
+        yield from kept_tables(block, ids, columns, keep, offset)
     elif keep == "best":
         yield with_sites(partial(_only, block, ids, keep), columns, block.level_count)
     elif np.any(columns["local_step_count"] > 1.0):
         raise UserError(f"config.yaml: keep = {keep}: sites with local steps have one row each; choose keep=best")
     else:
-        yield from kept_tables(block, ids, columns, keep)
+        yield from kept_tables(block, ids, columns, keep, offset)
 
 
 def _only(block: Block, ids: NDArray[np.int64], keep: str, columns: Columns) -> Table:
@@ -96,11 +98,11 @@ def _only(block: Block, ids: NDArray[np.int64], keep: str, columns: Columns) -> 
     return table
 
 
-def kept_tables(block: Block, ids: NDArray[np.int64], columns: Columns, keep: str) -> Iterator[Table]:
+def kept_tables(block: Block, ids: NDArray[np.int64], columns: Columns, keep: str, offset: int = 0) -> Iterator[Table]:
     """Yield the rows that are kept of some scenarios of one block, given by their numbers."""
     physics = block.physics
     if not isinstance(physics, CalibratedEntry):
-        yield from epoch_tables(block, physics, ids, columns, keep)
+        yield from epoch_tables(block, physics, ids, columns, keep, offset)
         return
     step = TRANSFORMER_SLICE if keep == "all" else len(ids)
     for start in range(0, len(ids), step):
