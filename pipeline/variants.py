@@ -117,7 +117,7 @@ def assumption_variants(
     variants: list[tuple[str, Change]] = [(AS_IS, {})]
     for group, entry in (("hardware", chip), ("topology", topology), ("economics", economics)):
         for key, source in entry.sources.items():
-            number = scenario_number(key, precision, known)
+            number = scenario_number(key, precision, known, topology)
             if source.kind not in UNCERTAIN or source.low is None or source.high is None or number is None:
                 continue
             for side, value in (("low", source.low), ("high", source.high)):
@@ -126,19 +126,28 @@ def assumption_variants(
     return tuple(variants)
 
 
-def scenario_number(key: str, precision: str, known: Mapping[str, float]) -> str | None:
+def scenario_number(key: str, precision: str, known: Mapping[str, float], topology: Topology) -> str | None:
     """Return the scenario number that a catalogue key gives, None if it gives none of them."""
     words: dict[str, Any] = {
         f"peak_dense_{precision}_flop_per_s": "peak_flop_per_s",
         "release_price_usd": "chip_price_usd",
         "server_overhead_ratio": "server_cost_ratio",
         "run_delay_s": "hardware_age_s",
+        **link_numbers(topology),
     }
-    for level, link in enumerate(("scale_up", "scale_out")):
-        for quantity, own in (("one_way_byte_per_s",) * 2, ("latency_s",) * 2, ("ranks", "group_ranks")):
-            words[f"{link}_{quantity}"] = f"level_{level}_{own}"
     if key.startswith("levels["):
         level, _, quantity = key.removeprefix("levels[").partition("].")
         words[key] = f"level_{level}_{quantity}"
     name = words.get(key, key)
     return name if name in known and np.isfinite(known[name]) else None
+
+
+def link_numbers(topology: Topology) -> dict[str, str]:
+    """Return, for each number of a chip's links that a level of the network takes, the scenario number it gives."""
+    quantities = {"group_ranks": "ranks", "one_way_byte_per_s": "one_way_byte_per_s", "latency_s": "latency_s"}
+    return {
+        f"{spec.takes_from}_{of_chip}": f"level_{level}_{own}"
+        for level, spec in enumerate(topology.levels)
+        for own, of_chip in quantities.items()
+        if spec.takes_from and getattr(spec, own) is None
+    }

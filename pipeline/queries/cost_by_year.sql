@@ -16,6 +16,7 @@
 --   energy_gigawatt_hour [GWh]: its electricity
 --   chip_count [1]: chips that are for sale by then and can do the run
 -- Parameters:
+--   training_flop [FLOP] = all: the smallest run swept that is at least this large
 --   cost = total: what is least: total (amortised hardware + electricity), purchase, or energy (electricity alone)
 -- Ties: the chip, then the network, first in the alphabet
 with source as (
@@ -28,6 +29,9 @@ with source as (
         end as cost_usd
     from scenarios
     where price_date != 'release' and variant = 'as_is'
+        and training_flop >= coalesce(getvariable('training_flop')::double, 0)
+    qualify getvariable('training_flop') is null
+        or training_flop = min(training_flop) over (partition by model, physics)
 ),
 logic as (
     select *, count(distinct hardware) over same_run as chip_count
