@@ -8,7 +8,7 @@ import contextlib
 import json
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -66,6 +66,16 @@ class PartWriter:
             folder.write(path, memoryview(content))
             counts = {"rows": rows.num_rows, "candidates": total_of(rows, "candidate_count"), "bytes": content.size}
             parts[path] = {**counts, "sha256": sha256(memoryview(content))}
+        record = {"identity_sha256": self.identity_sha256, "unit": name, "parts": parts}
+        folder.write(record_name(name), canonical_json(record).encode())
+        return sum(part["rows"] for part in parts.values())
+
+    def write_tables(self, unit: Unit, tables: Iterable[Mapping[str, Any]]) -> int:
+        """Write a unit's rows piece by piece, then its record; return the number of rows."""
+        from pipeline.store_stream import write_parts
+
+        folder, name = open_folder(self.url), unit_name(unit)
+        parts = write_parts(folder, name, tables)
         record = {"identity_sha256": self.identity_sha256, "unit": name, "parts": parts}
         folder.write(record_name(name), canonical_json(record).encode())
         return sum(part["rows"] for part in parts.values())

@@ -1,11 +1,13 @@
 """A folder of whole files: a file is there complete or not there at all. Local folder or any URL that Arrow knows."""
 
+import contextlib
 import errno
 import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO, Any
 
 import pyarrow.fs as arrow_fs
 
@@ -58,18 +60,25 @@ class LocalFolder:
 
     def write(self, name: str, content: bytes | memoryview) -> None:
         """Write one file; a crash at any moment leaves the old file, the new one, or a `.tmp` beside it."""
+        with self.stream(name) as stream:
+            stream.write(content)
+
+    @contextmanager
+    def stream(self, name: str) -> Iterator[IO[bytes]]:
+        """Open a file to write; it appears, whole, when the block ends, and not at all if the block fails."""
         target = self.path / name
         aside = target.with_name(f".{target.name}.{os.getpid()}-{threading.get_ident()}{TEMPORARY}")
         with said_in_one_line(self.url, f"writing {name}"):
             target.parent.mkdir(parents=True, exist_ok=True)
             try:
                 with open(aside, "wb") as stream:
-                    stream.write(content)
+                    yield stream
                     stream.flush()
                     os.fsync(stream.fileno())
                 os.replace(aside, target)
             except BaseException:
-                aside.unlink(missing_ok=True)
+                with contextlib.suppress(OSError):
+                    aside.unlink(missing_ok=True)
                 raise
             self._fsync_folder(target.parent)
 
@@ -113,12 +122,18 @@ class RemoteFolder:
 
     def write(self, name: str, content: bytes | memoryview) -> None:
         """Write one file."""
+        with self.stream(name) as stream:
+            stream.write(content)
+
+    @contextmanager
+    def stream(self, name: str) -> Iterator[Any]:
+        """Open a file to write; it appears when it is closed."""
         with said_in_one_line(self.url, f"writing {name}"):
             path = f"{self.path}/{name}"
             if self.filesystem.type_name not in OBJECT_STORES:
                 self.filesystem.create_dir(path.rpartition("/")[0], recursive=True)
             with self.filesystem.open_output_stream(path) as stream:
-                stream.write(content)
+                yield stream
 
     def read(self, name: str) -> bytes | None:
         """Return a file's content, None if there is none."""
