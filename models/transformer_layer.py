@@ -47,6 +47,7 @@ class Rates:
     hbm_byte_per_s: Scalar
     scale_up_byte_per_s: Scalar
     scale_out_byte_per_s: Scalar
+    top_byte_per_s: Scalar
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,7 @@ def rates(point: Point) -> Rates:
         hbm_byte_per_s=a.hbm_byte_per_s * c.hbm_achieved_fraction,
         scale_up_byte_per_s=links.scale_up_byte_per_s * c.scale_up_achieved_fraction,
         scale_out_byte_per_s=links.scale_out_byte_per_s * c.scale_out_achieved_fraction,
+        top_byte_per_s=links.top_byte_per_s * c.scale_out_achieved_fraction,
     )
 
 
@@ -233,7 +235,10 @@ def group_ring_s(point: Point, rate: Rates, *, byte: Quantity, ranks: Quantity, 
         scale_up_byte_per_s=rate.scale_up_byte_per_s,
         scale_out_byte_per_s=rate.scale_out_byte_per_s,
     )
-    latency_s = point.constants.collective_latency_s
+    in_pod = group_rank_per_domain(group_ranks=ranks, inner_ranks=inner, domain_ranks=point.links.pod_ranks)
+    crosses = in_pod < ranks
+    bandwidth = jnp.where(crosses, jnp.minimum(bandwidth, rate.top_byte_per_s * in_pod), bandwidth)
+    latency_s = point.constants.collective_latency_s + jnp.where(crosses, point.links.top_latency_s, 0.0)
     return ring_time_s(byte=byte, group_ranks=ranks, group_bandwidth_byte_per_s=bandwidth, latency_s=latency_s)
 
 
@@ -256,6 +261,8 @@ def traffic_forward_s(point: Point, rate: Rates, attention_forward: Quantity) ->
     near = group_rank_per_domain(
         group_ranks=layout.expert_ranks, inner_ranks=jnp.ones(()), domain_ranks=point.links.domain_ranks
     )
+    is_spread = layout.expert_ranks > point.links.pod_ranks
+    far = jnp.where(is_spread, jnp.minimum(rate.scale_out_byte_per_s, rate.top_byte_per_s), rate.scale_out_byte_per_s)
     dispatch_s = expert_dispatch_time_s(
         token=token / tensor,
         hidden_width=m.hidden_width,
@@ -264,8 +271,8 @@ def traffic_forward_s(point: Point, rate: Rates, attention_forward: Quantity) ->
         expert_ranks=layout.expert_ranks,
         rank_per_domain=near,
         scale_up_byte_per_s=rate.scale_up_byte_per_s,
-        scale_out_byte_per_s=rate.scale_out_byte_per_s,
-        latency_s=c.collective_latency_s,
+        scale_out_byte_per_s=far,
+        latency_s=c.collective_latency_s + jnp.where(is_spread, point.links.top_latency_s, 0.0),
     )
     expert_s = m.moe_layer_fraction * 2.0 * c.expert_exposed_fraction * w.expert_load_ratio * dispatch_s
     return tensor_s, context_s, expert_s

@@ -24,11 +24,14 @@ class Accelerator:
 
 @bundle
 class Links:
-    """Two network levels; the placement of ranks decides which one a group uses."""
+    """Three network levels, domain, pod and what joins pods; the placement of ranks decides which one a group uses."""
 
     scale_up_byte_per_s: Quantity = number("B/s", "one-way bandwidth of an accelerator inside a domain")
-    scale_out_byte_per_s: Quantity = number("B/s", "one-way bandwidth of an accelerator between domains")
+    scale_out_byte_per_s: Quantity = number("B/s", "one-way bandwidth of an accelerator between domains of one pod")
     domain_ranks: Quantity = number("1", "accelerators of one scale-up domain")
+    pod_ranks: Quantity = number("1", "accelerators of one pod, hall or site; more than any run has where there is one")
+    top_byte_per_s: Quantity = number("B/s", "one-way bandwidth of an accelerator between pods")
+    top_latency_s: Quantity = number("s", "time of the smallest message between pods")
 
 
 @bundle

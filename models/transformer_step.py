@@ -68,16 +68,18 @@ def pipeline_times_s(
 ) -> tuple[Scalar, Scalar]:
     """Return (waiting for the pipeline to fill and drain, exposed sends between stages) of one step."""
     m, layout, w, c = point.transformer, point.layout, point.software, point.constants
-    inner = layout.tensor_ranks * layout.context_ranks * layout.data_ranks
-    is_near = inner * layout.pipeline_ranks <= point.links.domain_ranks
+    whole = layout.tensor_ranks * layout.context_ranks * layout.data_ranks * layout.pipeline_ranks
+    is_far = whole > point.links.pod_ranks
+    beyond = jnp.where(is_far, jnp.minimum(rate.scale_out_byte_per_s, rate.top_byte_per_s), rate.scale_out_byte_per_s)
+    is_near = whole <= point.links.domain_ranks
     hop = pipeline_hop_time_s(
         token=tokens_per_rank(m, layout),
         hidden_width=m.hidden_width,
         tensor_ranks=layout.tensor_ranks,
         is_split=w.pipeline_is_split,
         element_byte=c.activation_byte,
-        link_byte_per_s=jnp.where(is_near, rate.scale_up_byte_per_s, rate.scale_out_byte_per_s),
-        latency_s=c.collective_latency_s,
+        link_byte_per_s=jnp.where(is_near, rate.scale_up_byte_per_s, beyond),
+        latency_s=c.collective_latency_s + jnp.where(is_far, point.links.top_latency_s, 0.0),
     )
     waits = pipeline_bubble_microbatch_count(
         pipeline_ranks=layout.pipeline_ranks,

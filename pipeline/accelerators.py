@@ -1,12 +1,19 @@
 """From catalogue entries to what the calibrated physics takes of chips and networks."""
 
+import math
+
 from pipeline.catalogue import Chip, Topology, network_fields, peak_flop_per_s, resolved_precision, word_byte
 from pipeline.catalogue_load import fail
 
 NVIDIA_EXPONENTIAL_PER_CLOCK = 16.0  # special-function results a clock and SM: CUDA C++ programming guide, table 5
 ULTRA_EXPONENTIAL_PER_CLOCK = 32.0  # Blackwell Ultra doubles it: NVIDIA, Inside Blackwell Ultra, 2025-08
 ULTRA = ("b300", "gb300_nvl72")
+UNBOUNDED_RANKS = 1e15  # more accelerators than any run has; finite, so that products with it stay numbers
 FLOP_PER_EXPONENTIAL = 130.0  # A100's matmul rate over its special-function rate: assumed where no rate is published
+FULL_POWER_W = {
+    "gb200_nvl72": 1400.0,
+    "h100_sxm5": 700.0,
+}  # of the same silicon where it may draw most: GB300, H100 SXM
 SUSTAINED_CLOCK_HZ = 1.92e9  # clock of Hopper and Blackwell parts under load; a printed boost clock may be higher
 
 
@@ -28,6 +35,11 @@ def exponential_per_s(chip: Chip) -> float:
     return chip.multiprocessor_count * clock_hz * rate
 
 
+def power_ratio(chip: Chip) -> float:
+    """Return the chip's power limit over that of the full part of its design; 1 for designs sold at one limit."""
+    return min(1.0, chip.tdp_w / FULL_POWER_W.get(chip.id, chip.tdp_w)) if chip.tdp_w else 1.0
+
+
 def accelerator_fields(chip: Chip, precision: str) -> dict[str, float]:
     """Return the fields of `models.transformer_point.Accelerator` for a chip at a precision.
 
@@ -46,22 +58,26 @@ def accelerator_fields(chip: Chip, precision: str) -> dict[str, float]:
         "exponential_per_s": exponential_per_s(chip),
         "hbm_byte_per_s": float(chip.hbm_byte_per_s or 0.0),
         "processor_count": float(chip.multiprocessor_count or 1.0),
-        "power_ratio": 1.0,
+        "power_ratio": power_ratio(chip),
     }
 
 
 def link_fields(chip: Chip, topology: Topology) -> dict[str, float]:
-    """Return the fields of `models.transformer_point.Links`: the scale-up domain and the network across domains.
+    """Return the fields of `models.transformer_point.Links`: the domain, the pod and the network between pods.
 
-    With more than two levels the lowest is the domain and the slowest of the others carries what leaves it.
+    Of one level, the domain is everything. Of two, the pod is. Of four, the middle two are one pod at the slower's rate.
     """
     levels = network_fields(chip, topology)
     lowest = levels[0]
-    above = levels[1:] or [lowest]
+    middle, top = levels[1:-1] or levels[1:] or [lowest], levels[-1]
+    has_pods = len(levels) > 2
     return {
         "scale_up_byte_per_s": lowest["one_way_byte_per_s"],
-        "scale_out_byte_per_s": min(level["one_way_byte_per_s"] for level in above),
-        "domain_ranks": lowest["group_ranks"] if len(levels) > 1 else 1e15,
+        "scale_out_byte_per_s": min(level["one_way_byte_per_s"] for level in middle),
+        "domain_ranks": lowest["group_ranks"] if len(levels) > 1 else UNBOUNDED_RANKS,
+        "pod_ranks": math.prod(level["group_ranks"] for level in levels[:-1]) if has_pods else UNBOUNDED_RANKS,
+        "top_byte_per_s": top["one_way_byte_per_s"],
+        "top_latency_s": top["latency_s"] if has_pods else 0.0,
     }
 
 
@@ -85,3 +101,8 @@ def capacity_byte(chip: Chip) -> float:
     """
     scale = 2.0**30 / 1e9 if chip.vendor in ("NVIDIA", "Google") else 1.0
     return float(chip.hbm_byte or 0.0) * scale
+
+
+def one_pod() -> dict[str, float]:
+    """Return the fields of `Links` that say: everything is one pod."""
+    return {"pod_ranks": UNBOUNDED_RANKS, "top_byte_per_s": 1.0, "top_latency_s": 0.0}

@@ -70,8 +70,8 @@ def chip_source(block: Block, chip: Chip, name: str) -> Source | None:
 
 def network_source(block: Block, chip: Chip, topology: Mapping[str, Any], name: str) -> Source | None:
     """Return the source of a number of the network: the chip's own link, or none where the topology gives it."""
-    if name in LINK_KEYS:
-        return chip.sources.get(LINK_KEYS[name])
+    if not name.startswith("level_"):
+        return chip.sources.get(LINK_KEYS.get(name, ""))
     _, level, quantity = name.split("_", 2)
     if block.topology == "vendor" and chip.network_levels:
         return chip.sources.get("network_levels")

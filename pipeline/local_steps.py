@@ -23,10 +23,20 @@ Columns = Mapping[str, Float64]
 
 def site_counts(columns: Columns, accelerator_count: Float64, level_count: int) -> Float64:
     """Return how many sites so many accelerators fill."""
+    if "pod_ranks" in columns:  # the calibrated physics: a site is a pod
+        return np.maximum(np.ceil(accelerator_count / columns["pod_ranks"]), 1.0)
     ranks = np.ones_like(accelerator_count)
     for level in range(level_count - 1):
         ranks = ranks * columns[f"level_{level}_group_ranks"]
     return np.maximum(np.ceil(accelerator_count / ranks), 1.0)
+
+
+def site_link(columns: Columns, level_count: int) -> tuple[Float64, Float64]:
+    """Return (one-way bandwidth of an accelerator, latency) of the network between sites."""
+    if "pod_ranks" in columns:
+        return columns["top_byte_per_s"], columns["top_latency_s"]
+    top = f"level_{level_count - 1}"
+    return columns[f"{top}_one_way_byte_per_s"], columns[f"{top}_latency_s"]
 
 
 def sites_apart(columns: Columns, level_count: int) -> Float64:
@@ -56,12 +66,13 @@ def of_one_site(columns: Columns, sites: Float64) -> dict[str, Float64]:
 
 def exchange(columns: Columns, sites: Float64, site_step_time_s: Float64, level_count: int) -> dict[str, Float64]:
     """Return the fields of `SiteOutcome` of each scenario."""
-    top = f"level_{level_count - 1}"
+    link_byte_per_s, latency_s = site_link(columns, level_count)
+    word_byte = columns["word_byte"] if "word_byte" in columns else columns["weight_byte"]
     numbers = {
-        "parameter_byte": columns["parameter_count"] * columns["word_byte"],
+        "parameter_byte": columns["parameter_count"] * word_byte,
         "site_count": sites,
-        "site_one_way_byte_per_s": columns[f"{top}_one_way_byte_per_s"] * columns["accelerator_count"] / sites,
-        "site_latency_s": columns[f"{top}_latency_s"],
+        "site_one_way_byte_per_s": link_byte_per_s * columns["accelerator_count"] / sites,
+        "site_latency_s": latency_s,
         "site_step_time_s": site_step_time_s,
     }
     names = field_names(LocalSteps)
@@ -87,11 +98,11 @@ def with_sites(table_of: Callable[[Columns], Table], columns: Columns, level_cou
         table["exchange_time_s"] = np.where(apart, outcome["exchange_time_s"], 0.0)
         table["token_penalty_ratio"] = penalty
         for name in ("accelerator_count", "data_ranks", f"data_ranks_level_{level_count - 1}"):
-            table[name] = table[name] * sites.astype(np.int64)
+            if name in table:
+                table[name] = table[name] * sites.astype(np.int64)
         table |= {name: columns[name] for name in ("training_flop", "dataset_token", "global_batch_token")}
         table |= cost_columns(columns, table["accelerator_count"], table["run_time_s"])
     table["site_count"] = site_counts(columns, table["accelerator_count"].astype(np.float64), level_count)
     table["local_step_count"] = columns["local_step_count"]
-    table["site_link_one_way_byte_per_s"] = columns[f"level_{level_count - 1}_one_way_byte_per_s"]
-    table["site_link_latency_s"] = columns[f"level_{level_count - 1}_latency_s"]
+    table["site_link_one_way_byte_per_s"], table["site_link_latency_s"] = site_link(columns, level_count)
     return table

@@ -10,7 +10,7 @@ from pipeline.simulate import run_unit
 
 ROUNDING = 1e-12  # the same float64 arithmetic in another order
 SITE = 32768
-STUDY = ["hardware=[epoch_h100_sxm]", "model=epoch_dense", "run.training_flop_near=[3e25]"]
+STUDY = ["study=reference_model", "hardware=[epoch_h100_sxm]", "model=epoch_dense", "run.training_flop_near=[3e25]"]
 SITES = [*STUDY, "topology=epoch_data_centres"]
 
 

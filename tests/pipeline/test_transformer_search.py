@@ -160,6 +160,18 @@ def test_better_hardware_is_never_slower(name: str) -> None:
     assert times == sorted(times, reverse=True)
 
 
+def test_pods_far_apart_are_never_faster() -> None:
+    """A hall of 32,768 chips and slower links between halls: the further and the thinner, the slower."""
+    common = ("hardware=h100_sxm5", "model=llama31_405b", "run.accelerator_count=65536", "topology=epoch_data_centres")
+    rows = sweep(*common, "axes.top_byte_per_s_ratio=[0.1,1,10]", "axes.top_latency_s=[1e-6,1e-3,1e-1]")
+    times = rows["step_time_s"].to_numpy().reshape(3, 3)
+    assert (np.diff(times, axis=0) <= 0).all()
+    assert (np.diff(times, axis=1) >= 0).all()
+    assert times.max() > times.min()
+    alone = sweep(*common, "axes.pod_ranks=[1e15]")["step_time_s"][0]
+    assert alone <= times.min()
+
+
 def test_out_of_memory_says_what_is_needed() -> None:
     row = sweep("hardware=a100_sxm4_40", "model=llama31_405b", "run.accelerator_count=8").row(0, named=True)
     assert not row["is_feasible"]
