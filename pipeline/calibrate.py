@@ -1,0 +1,164 @@
+"""`flopscape calibrate`: fit the model's global constants on published runs, and say how well it does on others."""
+
+import argparse
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from pipeline.calibrate_fit import Float64, Mask, Problem, fit, folds, packed
+from pipeline.calibrate_memory import memory_folds, memory_problem
+from pipeline.calibrate_priors import TIME_PRIORS, source_group
+from pipeline.calibrate_write import Fitted, write_constants
+from pipeline.catalogue import CONF_DIRECTORY, read_yaml
+from pipeline.errors import UserError
+from pipeline.physics_calibrated import CalibratedEntry, load_calibrated
+from pipeline.run_scores import score
+from pipeline.runs import Runs, read_runs
+from pipeline.runs_table import PUBLISHED_RUNS
+
+PRESET = CONF_DIRECTORY / "physics" / "calibrated.yaml"
+WHOLE_ITERATIONS, FAMILY_ITERATIONS, SOURCE_ITERATIONS = 14, 6, 8
+GROUPS = ("dense_16bit", "dense_fp8", "dense_fp4", "moe", "all")
+FEWEST_FAMILIES = 2
+TESTS = {
+    "in sample": "fitted on all",
+    "family out": "each family predicted by constants fitted on the others",
+    "source out": "all families of one source left out together",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Calibration:
+    """Constants with their ranges, and predictions of every run: in sample, family left out, source left out."""
+
+    fitted: Mapping[str, Fitted]
+    about: pl.DataFrame  # of the runs with a step time
+    predicted_s: Mapping[str, Float64]
+    memory: pl.DataFrame  # measured and predicted peaks, family left out and in sample
+
+
+def load_preset(path: Path = PRESET) -> CalibratedEntry:
+    """Return the calibrated preset of conf."""
+    return load_calibrated(read_yaml(path), f"physics/{path.name}", path.stem)
+
+
+def calibrate(runs: Runs, constants: Mapping[str, float]) -> Calibration:
+    """Return constants fitted on all runs, their range over folds, and how each test predicts."""
+    is_timed = runs.about["measured_step_s"].is_not_null().to_numpy()
+    about = runs.about.filter(pl.Series(is_timed))
+    is_used = (about["aside"] == "").to_numpy()
+    families = about["family"].to_numpy().astype(np.str_)
+    if len(np.unique(families[is_used])) < FEWEST_FAMILIES:
+        raise UserError(f"runs table: fewer than {FEWEST_FAMILIES} families with step times; give a larger table")
+    problem = Problem(
+        points=packed({name: values[is_timed] for name, values in runs.columns.items()}),
+        measured=about["measured_step_s"].to_numpy(),
+        families=families,
+        is_used=is_used,
+        constants=constants,
+        priors=TIME_PRIORS,
+    )
+    whole = fit(problem, np.ones(len(families), dtype=bool), iterations=WHOLE_ITERATIONS)
+    sources = np.array([source_group(each) for each in families])
+    by_family, family_fits = folds(families, refit_from(problem, whole, FAMILY_ITERATIONS), problem.predicted)
+    by_source, source_fits = folds(sources, refit_from(problem, whole, SOURCE_ITERATIONS), problem.predicted)
+    note = f"fitted on {int(is_used.sum())} step times of {len(np.unique(families[is_used]))} families; "
+    fitted = ranges(problem, whole, [*family_fits, *source_fits], note)
+    predicted = dict(zip(TESTS, (problem.predicted(whole), by_family, by_source), strict=True))
+    memory_fitted, memory = calibrate_memory(runs, constants)
+    return Calibration(fitted={**fitted, **memory_fitted}, about=about, predicted_s=predicted, memory=memory)
+
+
+def refit_from(problem: Problem, start: Float64, iterations: int) -> Callable[[Mask], Float64]:
+    """Return the function that fits masked runs from a given start."""
+    return lambda mask: fit(problem, mask, start=start, iterations=iterations)
+
+
+def ranges(problem: Problem, whole: Float64, others: Sequence[Float64], note: str) -> dict[str, Fitted]:
+    """Return each constant with its range over the folds."""
+    each = [problem.values(offsets) for offsets in others] + [problem.values(whole)]
+    text = note + "low and high: range over folds that leave a family or a source out"
+    return {
+        name: Fitted(value=value, low=min(v[name] for v in each), high=max(v[name] for v in each), note=text)
+        for name, value in problem.values(whole).items()
+    }
+
+
+def calibrate_memory(runs: Runs, constants: Mapping[str, float]) -> tuple[dict[str, Fitted], pl.DataFrame]:
+    """Return the constants of memory, and measured against predicted peaks."""
+    problem = memory_problem(runs, constants)
+    whole = problem.fit(np.ones(len(problem.capacity), dtype=bool))
+    left_out, fits = memory_folds(problem)
+    counts = f"{int(problem.has_value.sum())} peak memories and {int((problem.is_ran | problem.is_oom).sum())}"
+    fitted = ranges(problem.published, whole, fits, f"fitted on {counts} runs that fitted or not; ")
+    frame = pl.DataFrame(
+        {
+            "family": problem.published.families,
+            "measured_byte": problem.published.measured,
+            "in sample": problem.published.predicted(whole),
+            "family out": left_out,
+        }
+    )
+    return fitted, frame.filter(pl.Series(problem.has_value))
+
+
+def scores(result: Calibration) -> list[dict[str, object]]:
+    """Return the rows of the table of errors: each test, each group, without and with rows set aside."""
+    about, rows = result.about, []
+    amount, measured = about["token_per_accelerator"].to_numpy(), about["measured_step_s"].to_numpy()
+    kept = (about["aside"] == "").to_numpy()
+    for test, predicted in result.predicted_s.items():
+        for name, chosen in {"": kept, " with rows set aside": np.ones_like(kept)}.items():
+            for group in GROUPS if not name else ("all",):
+                mask = chosen & in_group(about, group)
+                numbers = score(predicted[mask], measured[mask], amount[mask])
+                rows.append({"test": test, "group": group + name, **numbers})
+    memory = result.memory
+    for test in ("in sample", "family out"):
+        numbers = score(memory[test].to_numpy(), memory["measured_byte"].to_numpy())
+        rows.append({"test": test, "group": "peak memory", **numbers})
+    return rows
+
+
+def in_group(about: pl.DataFrame, group: str) -> NDArray[np.bool_]:
+    """Return which runs belong to a group."""
+    return np.ones(about.height, dtype=bool) if group == "all" else (about["group"] == group).to_numpy()
+
+
+def as_text(result: Calibration) -> str:
+    """Return the tables of constants and of errors."""
+    lines = ["constant                            fitted     low        high"]
+    for name, each in result.fitted.items():
+        lines.append(f"{name:32s} {each.value:10.4g} {each.low:10.4g} {each.high:10.4g}")
+    lines += ["", *(f"{name}: {meaning}" for name, meaning in TESTS.items()), ""]
+    lines.append(f"{'test':11s} {'group':24s} {'rows':>5s} {'median':>7s} {'p90':>7s} {'bias':>7s} {'rank':>7s}")
+    for row in scores(result):
+        shares = [
+            f"{row[name]:7.1%}" if row[name] is not None else "-" for name in ("median_abs_error", "p90_abs_error")
+        ]
+        bias = f"{row['bias']:+7.1%}" if row["bias"] is not None else "-"
+        rank = f"{row['rank_correlation']:7.4f}" if row["rank_correlation"] is not None else "-"
+        lines.append(f"{row['test']:11s} {row['group']:24s} {row['rows']:5d} {' '.join(shares)} {bias} {rank}")
+    return "\n".join(lines)
+
+
+def main(argv: list[str]) -> int:
+    """Run `flopscape calibrate [--runs FILE] [--out FILE]`."""
+    parser = argparse.ArgumentParser(
+        prog="flopscape calibrate",
+        description="Fit the calibrated model's constants on measured runs; a minute or two.",
+    )
+    parser.add_argument(
+        "--runs", type=Path, default=PUBLISHED_RUNS, help="a table of runs; the published ones if left out"
+    )
+    parser.add_argument("--out", type=Path, default=PRESET, help="the physics file to write; conf's own if left out")
+    options = parser.parse_args(argv)
+    result = calibrate(read_runs(options.runs), load_preset().constants)
+    print(as_text(result))
+    write_constants(PRESET, options.out, result.fitted)
+    print(f"\nwritten: {options.out}")
+    return 0
