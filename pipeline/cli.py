@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Sequence
 
+from pipeline import device
 from pipeline.errors import UserError
 
 COMMANDS = {
@@ -49,6 +50,7 @@ def run_command(name: str, argv: Sequence[str]) -> int:
         close = difflib.get_close_matches(name, COMMANDS, n=1)
         remedy = f"did you mean {close[0]}?" if close else f"choose one of {', '.join(COMMANDS)}"
         raise UserError(f"command line: {name}: no such command; {remedy}")
+    device.prepare(next((each[len("device=") :] for each in argv if each.startswith("device=")), "auto"))
     module_name = COMMANDS[name][0]
     try:
         module = importlib.import_module(module_name)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from omegaconf import OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
+from pipeline import execution
 from pipeline.axes import read_axis
 from pipeline.catalogue import CONF_DIRECTORY
 from pipeline.economics import RELEASE
@@ -42,7 +43,7 @@ SECTIONS = {
         "sequence_token",
     ),
 }
-PLAIN = ("price_dates", "variants", "keep", "unit_scenarios", "results", "resume", "replace")
+PLAIN = ("price_dates", "variants", "keep", "unit_scenarios", "results", "resume", "replace", *execution.KEYS)
 COUNT_LIMIT = 1 << 44
 
 
@@ -80,6 +81,7 @@ class StudyConfig:
     results: str
     resume: bool
     replace: bool
+    execution: execution.Execution
     as_composed: Mapping[str, Any] = field(repr=False)
 
 
@@ -142,6 +144,12 @@ def _added_axis(override: str) -> str:
     return f"++{override}" if re.match(r"^(axes)\.", override) else override
 
 
+def _short(value: object) -> str:
+    """Return a value as a line shows it."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
 def _refuse_unknown(section: str, mapping: object, known: tuple[str, ...]) -> Mapping[str, Any]:
     if not isinstance(mapping, Mapping):
         raise UserError(f"config.yaml: {section} = {mapping!r}: must be a mapping; see conf/config.yaml")
@@ -149,7 +157,7 @@ def _refuse_unknown(section: str, mapping: object, known: tuple[str, ...]) -> Ma
         if key not in known:
             close = difflib.get_close_matches(str(key), known, n=1)
             remedy = f"did you mean {close[0]}?" if close else f"known keys: {', '.join(known)}"
-            raise UserError(f"config.yaml: {section}.{key} = {mapping[key]!r}: unknown key; {remedy}")
+            raise UserError(f"config.yaml: {section}.{key} = {_short(mapping[key])}: unknown key; {remedy}")
     return mapping
 
 
@@ -193,6 +201,7 @@ def read_study(plain: Mapping[str, Any], economics: str) -> StudyConfig:
         results=str(plain.get("results") or f"outputs/{name}"),
         resume=bool(plain.get("resume")),
         replace=bool(plain.get("replace")),
+        execution=execution.read_execution(plain),
         as_composed=plain,
     )
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from pipeline.config import StudyConfig
     from pipeline.grid import Grid
 
-SMALL_CANDIDATES = 20_000_000
-"""A job of fewer candidates is done before other processes are up."""
+SMALL_CANDIDATES, SMALL_ROWS = 60_000_000, 4_000_000
+"""A job of fewer candidates (rows, with keep=all) is done before other processes are up."""
 LOOK_EVERY_S = 0.5
 ATTEMPTS = 2
 Done = Callable[[range, int], None]
@@ -34,11 +34,11 @@ def available_cores() -> list[int]:
         return list(range(os.cpu_count() or 1))
 
 
-def worker_count(asked: int, unit_count: int, candidates: int) -> int:
+def worker_count(asked: int, unit_count: int, candidates: int, keep: str) -> int:
     """Return how many processes to run: as asked, else one a core; 1 (this one) if the job is small."""
     if asked:
         return min(asked, max(unit_count, 1))
-    if candidates < SMALL_CANDIDATES:
+    if candidates < (SMALL_ROWS if keep == "all" else SMALL_CANDIDATES):
         return 1
     return max(1, min(len(available_cores()), unit_count))
 

@@ -25,7 +25,7 @@ from pipeline.store_check import (
     refuse_strangers,
 )
 from pipeline.store_files import open_folder
-from pipeline.store_lock import FolderLock
+from pipeline.store_lock import LOCK, FolderLock
 from pipeline.store_manifest import (
     MANIFEST,
     canonical_json,
@@ -84,14 +84,24 @@ class PartWriter:
 class Results:
     """A results folder that is being written, by this process and by the workers it hands `writer` to."""
 
-    def __init__(self, url: str, study: Mapping[str, Any], units: Sequence[Unit], *, resume: bool, replace: bool):
+    def __init__(
+        self,
+        url: str,
+        study: Mapping[str, Any],
+        units: Sequence[Unit],
+        *,
+        resume: bool,
+        replace: bool,
+        shard: tuple[int, int] | None = None,
+    ):
         """Lock the folder, and check what is there; see `open_results`."""
-        self.url = url
+        self.url, self._shard = url, shard
         self._folder = open_folder(url)
         self._names = [unit_name(each) for each in units]
         self._started = time.monotonic()
         self._seconds_before = 0.0
-        self._lock = FolderLock(self._folder)
+        lock = LOCK if shard is None else f"{LOCK}-{shard[0]}-of-{shard[1]}"
+        self._lock = FolderLock(self._folder, lock)
         try:
             self._prepare(study, resume=resume, replace=replace)
         except BaseException:
@@ -108,7 +118,12 @@ class Results:
         if old is None:
             refuse_strangers(self._folder, (), (), "delete it or choose another folder with results=FOLDER")
             self._write_manifest()
-        elif resume:
+        elif self._shard is not None and (what := what_changed(old, identity)):
+            raise UserError(
+                f"{self.url}: holds the results of another configuration ({_some(what)}), and this is a shard; "
+                "choose another folder with results=FOLDER"
+            )
+        elif resume or self._shard is not None:  # a shard joins the others, whoever came first
             self._resume(old, what_changed(old, identity))
         elif replace or not what_changed(old, identity):
             self._replace(old)
@@ -130,11 +145,18 @@ class Results:
         own = {path for record in self._records.values() for path in record["parts"]}
         open_units = set(self._names) - set(self._records)
         leftover = refuse_strangers(self._folder, own, open_units, "delete it and run again with resume=true")
-        check_parts(self._folder, self._records)
-        self._delete(leftover)
+        mine = self._mine()
+        check_parts(self._folder, {name: record for name, record in self._records.items() if name in mine})
+        self._delete([path for path in leftover if any(name in path for name in mine)] if self._shard else leftover)
         self._seconds_before = float(old.get("seconds") or 0.0)
         self.manifest["resumed_count"] = int(old.get("resumed_count") or 0) + (not old.get("is_complete"))
         self._write_manifest()
+
+    def _mine(self) -> set[str]:
+        """Return the names of the units that are this run's to write."""
+        if self._shard is None:
+            return set(self._names)
+        return set(self._names[self._shard[0] - 1 :: self._shard[1]])
 
     def _replace(self, old: Mapping[str, Any]) -> None:
         """Clear an earlier run away: records, then its manifest, then parts, so that a crash here can be resumed."""
@@ -168,6 +190,24 @@ class Results:
     def write_unit(self, unit: Unit, table: Mapping[str, Any]) -> int:
         """Write a unit's rows from this process; return their number."""
         return self.writer.write_unit(unit, table)
+
+    def finish_if_last(self, **more: Any) -> dict[str, Any] | None:
+        """Complete the manifest if no shard has a unit left; None if one has, or if another shard came first."""
+        lock = None
+        try:
+            lock = FolderLock(self._folder)
+            old = read_manifest(self._folder) or {}
+            records = read_records(self._folder, self.writer.identity_sha256, set(self._names))
+            if old.get("is_complete") or len(records) < len(self._names):
+                return None
+            return self.finish(**more)
+        except UserError:
+            if lock is None:  # another shard is completing it
+                return None
+            raise
+        finally:
+            if lock is not None:
+                lock.release()
 
     def finish(self, **more: Any) -> dict[str, Any]:
         """Complete the manifest from the units' records, give the folder free, and return the manifest."""
@@ -214,12 +254,19 @@ def _some(changes: Sequence[str]) -> str:
 
 
 def open_results(
-    url: str, study: Mapping[str, Any], units: Sequence[Unit], *, resume: bool = False, replace: bool = False
+    url: str,
+    study: Mapping[str, Any],
+    units: Sequence[Unit],
+    *,
+    resume: bool = False,
+    replace: bool = False,
+    shard: tuple[int, int] | None = None,
 ) -> Results:
     """Open a results folder for writing: a local path or any URL that Arrow's or fsspec's filesystems know.
 
     `study` holds at least `study` (its name) and `config` (as composed, with its catalogue entries); further keys go
     into the manifest. `units` are all work units of the run. `resume` keeps finished units, after checking them;
-    `replace` writes over the results of another configuration. Raises UserError in one line.
+    `replace` writes over the results of another configuration. `shard` (i, N) says that other runs write the other
+    units into the same folder. Raises UserError in one line.
     """
-    return Results(url, study, units, resume=resume, replace=replace)
+    return Results(url, study, units, resume=resume, replace=replace, shard=shard)

@@ -55,14 +55,18 @@ def _refuse(url: str, owner: dict[str, object], remedy: str) -> UserError:
 class FolderLock:
     """Holds a results folder for one process. Released by `release`, or by the death of the process."""
 
-    def __init__(self, folder: LocalFolder | RemoteFolder):
-        """Take the lock or refuse in one line."""
-        self._folder = folder
+    def __init__(self, folder: LocalFolder | RemoteFolder, name: str = LOCK):
+        """Take the lock or refuse in one line. Shards of one run each have a lock of another name."""
+        self._folder, self._name = folder, name
         self._handle: int | None = None
         self._released: threading.Event | None = None
         if isinstance(folder, LocalFolder) and self._take_by_kernel(folder):
             return
         self._take_by_record()
+
+    @property
+    def _key(self) -> str:
+        return f"{self._folder.url}/{self._name}"
 
     def _take_by_kernel(self, folder: LocalFolder) -> bool:
         """Lock a file through the kernel, which drops it when the process dies. False where that is not to be had."""
@@ -72,7 +76,7 @@ class FolderLock:
             return False
         with said_in_one_line(folder.url, "taking the lock"):
             folder.path.mkdir(parents=True, exist_ok=True)
-            handle = os.open(folder.path / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
+            handle = os.open(folder.path / self._name, os.O_RDWR | os.O_CREAT, 0o644)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
@@ -89,18 +93,18 @@ class FolderLock:
 
     def _take_by_record(self) -> None:
         """Leave a record of who writes, and renew it: for filesystems that have no locks."""
-        content = self._folder.read(LOCK)
+        content = self._folder.read(self._name)
         owner = json.loads(content) if content else None
-        is_own_rest = owner and owner.get("pid") == os.getpid() and self._folder.url not in _held_here
+        is_own_rest = owner and owner.get("pid") == os.getpid() and self._key not in _held_here
         if owner and not is_own_rest and _is_alive(owner):
-            raise _refuse(self._folder.url, owner, f"wait for it, or, if it is dead, delete {LOCK} there")
+            raise _refuse(self._folder.url, owner, f"wait for it, or, if it is dead, delete {self._name} there")
         self._write_record()
-        _held_here.add(self._folder.url)
+        _held_here.add(self._key)
         self._released = threading.Event()
         threading.Thread(target=self._renew, args=(self._released,), daemon=True).start()
 
     def _write_record(self) -> None:
-        self._folder.write(LOCK, json.dumps(_owner()).encode())
+        self._folder.write(self._name, json.dumps(_owner()).encode())
 
     def _renew(self, released: threading.Event) -> None:
         while not released.wait(RENEW_S):
@@ -117,5 +121,5 @@ class FolderLock:
         if self._released is not None:
             self._released.set()
             self._released = None
-            _held_here.discard(self._folder.url)
-            self._folder.delete(LOCK)
+            _held_here.discard(self._key)
+            self._folder.delete(self._name)

@@ -20,7 +20,7 @@ PACKAGES = ("duckdb", "hydra-core", "jax", "jaxlib", "numpy", "pyarrow")
 GROUPS = ("hardware", "topology", "model", "physics", "economics", "policy")
 MUST_MATCH = ("format", "study", "config", "units", "flopscape_version")
 """What must be equal for two runs to give the same rows. `config` leaves out what only says where and how to run."""
-NOT_THE_ROWS = ("results", "resume", "replace", "runner", "workers")
+NOT_THE_ROWS = ("results", "resume", "replace", "runner", "workers", "device", "shard")
 
 
 def canonical_json(value: Any) -> str:

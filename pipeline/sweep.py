@@ -4,13 +4,14 @@ import argparse
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pipeline.config import StudyConfig, compose_study
+from pipeline import device
 from pipeline.errors import UserError
-from pipeline.grid import Grid, build_grid
-from pipeline.side_tables import write_side_tables
-from pipeline.simulate import count, run_unit, work_units
-from pipeline.store import open_results
+
+if TYPE_CHECKING:
+    from pipeline.config import StudyConfig
+    from pipeline.grid import Grid
 
 
 def read_arguments(argv: list[str]) -> tuple[argparse.Namespace, list[str]]:
@@ -22,6 +23,9 @@ def read_arguments(argv: list[str]) -> tuple[argparse.Namespace, list[str]]:
     )
     parser.add_argument("--config-dir", type=Path, help="a further folder with hardware/, model/, topology/ ...")
     parser.add_argument("--dry-run", action="store_true", help="say what would be done and write nothing")
+    parser.add_argument(
+        "-m", "--multirun", action="store_true", help="Hydra's sweep syntax: hardware=a,b topology=glob(*) key=1,2,3"
+    )
     parser.add_argument("overrides", nargs="*", help="Hydra overrides: key=value")
     options, unknown = parser.parse_known_args(argv)
     for each in unknown:
@@ -30,45 +34,49 @@ def read_arguments(argv: list[str]) -> tuple[argparse.Namespace, list[str]]:
     return options, [*options.overrides, *unknown]
 
 
-def describe(grid: Grid) -> str:
-    """Return one line that says how much work the sweep is."""
-    scenarios, candidates = count(grid)
-    return f"{grid.study.name}: {scenarios:,} scenarios, at least {candidates:,} candidate layouts"
-
-
-def run(study: StudyConfig, grid: Grid) -> Path | str:
+def run(study: "StudyConfig", grid: "Grid", candidates: int = 0) -> str:
     """Run every work unit that is not finished yet and complete the results folder; return where it is."""
-    from pipeline.progress import progress_bar
+    from pipeline.sweep_run import run_study
 
-    units = work_units(grid)
-    described = {"study": study.name, "question": study.question, "scenario_count": grid.size}
-    description = {**described, "config": study.as_composed}
-    results = open_results(study.results, description, units, resume=study.resume, replace=study.replace)
-    candidates = 0
-    with results, progress_bar(grid.size, "scenarios") as advance:
-        for unit in units:
-            if not results.is_finished(unit):
-                table = run_unit(grid, unit)
-                candidates += int(table["candidate_count"].sum())
-                results.write_unit(unit, table)
-            advance(len(unit))
-        results.finish()
-    write_side_tables(study, study.results)
+    run_study(study, grid, candidates)
     return study.results
 
 
-def main(argv: list[str]) -> int:
-    """Run `flopscape sweep [--config-dir DIR] [--dry-run] [overrides]`."""
-    options, overrides = read_arguments(argv)
-    study = compose_study(overrides, options.config_dir)
+def sweep(study: "StudyConfig", *, dry_run: bool) -> int:
+    """Carry out one study and say what came of it."""
+    from pipeline.grid import build_grid
+    from pipeline.simulate import count
+    from pipeline.sweep_run import run_study
+
+    device.settled(study.execution.device)
     grid = build_grid(study)
-    print(describe(grid), flush=True)
-    if options.dry_run:
+    scenarios, candidates = count(grid)
+    print(f"{study.name}: {scenarios:,} scenarios, at least {candidates:,} candidate layouts", flush=True)
+    if dry_run:
+        from pipeline.sweep_preview import preview
+
+        sys.stdout.write(preview(study, grid, candidates))
         return 0
     started = time.perf_counter()
-    where = run(study, grid)
-    print(f"{grid.size:,} rows in {time.perf_counter() - started:.1f} s: {where}", flush=True)
+    rows = run_study(study, grid, candidates)
+    took = f"in {time.perf_counter() - started:.1f} s: {study.results}"
+    if rows is None:
+        print(f"this shard is written {took}; others have units to write", flush=True)
+        return 0
+    print(f"{rows:,} rows {took}", flush=True)
     from pipeline.report import write_report
 
-    sys.stdout.write(write_report(str(where)))
+    sys.stdout.write(write_report(study.results))
     return 0
+
+
+def main(argv: list[str]) -> int:
+    """Run `flopscape sweep [--config-dir DIR] [--dry-run] [-m] [overrides]`."""
+    options, overrides = read_arguments(argv)
+    if options.multirun:
+        from pipeline.multirun import run_many
+
+        return run_many(overrides, options.config_dir, dry_run=options.dry_run)
+    from pipeline.config import compose_study
+
+    return sweep(compose_study(overrides, options.config_dir), dry_run=options.dry_run)
