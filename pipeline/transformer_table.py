@@ -123,6 +123,9 @@ def transformer_table(
     table["tensor_ff_ranks"] = table["tensor_ranks"]
     table["recompute_layer_fraction"] = winners.layout["recompute_matmul_fraction"]
     table |= winner_columns(columns, winners, entry.constants_bundle)
+    is_too_large = winners.is_feasible & (table["memory_byte"] > table["hbm_byte"])  # only keep=all has such rows
+    table["is_feasible"] = winners.is_feasible & ~is_too_large
+    table["infeasible_reason"] = np.where(is_too_large, "memory", winners.reason)
     table["run_time_s"] = table["step_time_s"] * scenarios.steps[at] / table["goodput_fraction"]
     table |= cost_columns(
         {name: values[at] for name, values in columns.items()}, table["accelerator_count"], table["run_time_s"]

@@ -153,3 +153,12 @@ def test_mistakes_are_one_line(arguments, said):
     with pytest.raises(UserError, match=re.escape(said)) as caught:
         plan.main(arguments)
     assert "\n" not in str(caught.value)
+
+
+def test_rows_of_layouts_that_do_not_fit_say_so():
+    grid = build_grid(compose_study(["study=plan", "keep=all", "run.accelerator_count=8"]))
+    rows = run_unit(grid, range(1))
+    too_large = rows["memory_byte"] > rows["hbm_byte"]
+    assert 0 < too_large.sum() < len(too_large)
+    assert (rows["is_feasible"] == ~too_large).all()
+    assert set(rows["infeasible_reason"][too_large]) == {"memory"}
