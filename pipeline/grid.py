@@ -187,7 +187,8 @@ def _block(
         fixed = {**hardware_fields(chip, study.run.precision), "word_byte": word_byte(precision)}
         for level, numbers in enumerate(network):
             fixed |= {f"level_{level}_{name}": float(value) for name, value in numbers.items()}
-    if topology.local_step_count is not None:  # the top level joins sites
+    has_sites = topology.local_step_count is not None and not isinstance(physics, CalibratedEntry)
+    if has_sites:  # the top level joins sites; the calibrated physics knows two levels and no sites
         fixed |= {name: getattr(topology, name) or default for name, default in NO_LOCAL_STEPS.items()}
     settings = load_economics(study.economics_entry, f"economics/{study.economics}.yaml")
     prices = price_axis(chip, settings, study.price_dates)
