@@ -18,7 +18,8 @@ from pipeline.search_table import first_counts
 from pipeline.transformer_table import transformer_candidates, transformer_table
 
 Columns = Mapping[str, NDArray[np.float64]]
-COUNT_SAMPLE = 4096  # scenarios of a block whose candidates are counted; the rest is taken to be like them
+COUNT_ALL = 4096  # scenarios of a study up to which the candidates of each are counted
+COUNT_SAMPLE = 256  # beyond that, so many of the study are, and at least two of a block; the rest is like them
 UNIT_ROWS = 1 << 21  # rows in one work unit (one part file), about
 UNIT_CANDIDATES = 1 << 24  # candidates searched in one work unit, about
 UNIT_SCENARIOS = (64, 1 << 16)
@@ -33,15 +34,15 @@ def work_units(grid: Grid) -> list[range]:
     fixed = grid.study.unit_scenarios
     units = []
     for block, start in zip(grid.blocks, grid.starts, strict=False):
-        size = fixed or _unit_size(block, grid.study.keep)
+        size = fixed or _unit_size(grid, block)
         stop = int(start) + block.size
         units += [range(first, min(first + size, stop)) for first in range(int(start), stop, size)]
     return units
 
 
-def _unit_size(block: Block, keep: str) -> int:
-    each = max(1.0, block_candidates(block) / block.size)
-    if keep == "all":
+def _unit_size(grid: Grid, block: Block) -> int:
+    each = max(1.0, block_candidates(grid, block) / block.size)
+    if grid.study.keep == "all":
         return int(max(1, min(UNIT_ROWS / each, UNIT_SCENARIOS[1])))
     return int(min(max(UNIT_CANDIDATES / each, UNIT_SCENARIOS[0]), UNIT_SCENARIOS[1]))
 
@@ -112,11 +113,10 @@ def kept_tables(block: Block, ids: NDArray[np.int64], columns: Columns, keep: st
         yield table | {"point_id": (table["scenario_id"] << np.uint64(POINT_BITS)) + rank}
 
 
-def block_candidates(block: Block) -> int:
-    """Return how many candidates the first cluster size of a block's scenarios has; of large blocks by a sample."""
-    at = np.arange(block.size, dtype=np.int64)
-    if block.size > COUNT_SAMPLE:
-        at = np.linspace(0, block.size - 1, COUNT_SAMPLE).astype(np.int64)
+def block_candidates(grid: Grid, block: Block) -> int:
+    """Return how many candidates the first cluster size of a block's scenarios has; in large studies by a sample."""
+    sample = block.size if grid.size <= COUNT_ALL else min(block.size, max(2, COUNT_SAMPLE // len(grid.blocks)))
+    at = np.linspace(0, block.size - 1, sample).astype(np.int64)
     return round(_candidates(block, block.columns(at)) * block.size / len(at))
 
 
@@ -138,4 +138,4 @@ def count(grid: Grid) -> tuple[int, int]:
 
     Larger clusters are tried only where that one does not end in time, so this is the least the search looks at.
     """
-    return grid.size, sum(block_candidates(block) for block in grid.blocks)
+    return grid.size, sum(block_candidates(grid, block) for block in grid.blocks)
