@@ -1,0 +1,224 @@
+"""The transformer and the layout of a published run; what was not published follows written rules, each with a flag.
+
+heads: d_model / 128. d_ff: 4 d_model, gated 8/3 of it to the next 256. batch: microbatch x data ranks.
+layout: no tensor degree published, all degrees 1. dp: accelerators / (tp pp cp).
+microbatch: the largest of at most 8,192 tokens that divides the batch of a data rank; torchtitan with a pipeline as
+many microbatches as stages. vpp: 1; called interleaved 2; NeMo and Megatron-Bridge chunks of 4 layers where that
+divides. zero: stage 1 for DeepSpeed and vendor stacks, else 0. sp: on for vendor stacks and torchtitan where tp > 1.
+ep: as many as experts, data ranks and domain allow. recompute: none (memory: between none and full).
+(L + 2) divisible by pp x vpp while L is not: embedding and logits count as a layer each.
+"""
+
+import re
+from collections.abc import Mapping
+
+from pipeline.catalogue import ModelShape
+from pipeline.runs_stacks import Stack
+from pipeline.runs_table import Row
+
+HEAD_WIDTH, FFN_RATIO, GATED_FFN_RATIO, FFN_MULTIPLE = 128.0, 4.0, 8.0 / 3.0, 256
+MICROBATCH_TOKEN = 8192.0
+DEFAULT_VOCABULARY, DEFAULT_TOP_K = 50000.0, 2.0
+FULL, SELECTIVE, NONE = (1.0, 1.0, 1.0, 0.0), (0.0, 1.0, 0.0, 1.0), (0.0, 0.0, 0.0, 1.0)
+PYTORCH_SELECTIVE = (0.4, 0.0, 0.4, 0.35)  # every second matmul is kept: about 0.4 of the forward again
+RECOMPUTE_FIELDS = (
+    "recompute_matmul_fraction",
+    "recompute_attention_fraction",
+    "recompute_elementwise_fraction",
+    "stored_activation_fraction",
+)
+
+
+def known_model(name: str, models: Mapping[str, ModelShape]) -> ModelShape | None:
+    """Return the catalogue's entry of a model by its name, spelling aside."""
+    plain = {re.sub("[^a-z0-9]", "", each): model for each, model in models.items()}
+    return plain.get(re.sub("[^a-z0-9]", "", name.lower()))
+
+
+def run_transformer(row: Row, stack: Stack, known: ModelShape | None, flags: list[str]) -> dict[str, float]:
+    """Return the fields of `Transformer` for a run."""
+    layers, hidden, sequence = row["n_layers"], row["d_model"], row["seq_len"]
+    is_gated = "glu" in row["ffn_type"].lower()
+    is_gelu = row["ffn_type"].lower() == "gelu"
+    experts = row["n_experts"] if (row["n_experts"] or 0.0) > 1.0 else 0.0
+    window, windowed = attention_window(row)
+    dense_layers = min((known.dense_layer_count if known and experts else None) or 0.0, layers)
+    width = row["d_ff"] or default_ffn_width(hidden, is_gated, flags)
+    return {
+        "layer_count": layers,
+        "moe_layer_fraction": (layers - dense_layers) / layers if experts else 0.0,
+        "hidden_width": hidden,
+        "ffn_width": (known.d_ff if known and dense_layers else None) or width,
+        "ffn_matrix_count": 3.0 if is_gated else 2.0,
+        **attention_fields(row, known, flags),
+        "sequence_token": sequence,
+        "window_token": min(window, sequence),
+        "windowed_layer_fraction": windowed,
+        "vocabulary_size": row["vocab"] or DEFAULT_VOCABULARY,
+        "embedding_is_tied": float(is_gelu and stack.id != "xla"),
+        "learned_position_count": sequence if is_gelu else 0.0,
+        "expert_count": experts,
+        "experts_per_token": (row["top_k"] or DEFAULT_TOP_K) if experts else 0.0,
+        "shared_expert_count": (row["n_shared_experts"] or 0.0) if experts else 0.0,
+        "expert_ffn_width": (row["moe_d_ff"] or width) if experts else 0.0,
+    }
+
+
+def default_ffn_width(hidden: float, is_gated: bool, flags: list[str]) -> float:
+    """Return the feed-forward width that is usual for a model width."""
+    flags.append("d_ff")
+    return FFN_MULTIPLE * round(GATED_FFN_RATIO * hidden / FFN_MULTIPLE) if is_gated else FFN_RATIO * hidden
+
+
+def attention_window(row: Row) -> tuple[float, float]:
+    """Return (window in tokens, share of the layers that have it): `alternating 128-token sliding window` is half."""
+    stated = re.search(r"(alternating )?(\d+)-token sliding window", f"{row['shape_note']} {row['notes']}")
+    if not stated:
+        return row["seq_len"], 0.0
+    return float(stated[2]), 0.5 if stated[1] else 1.0
+
+
+def attention_fields(row: Row, known: ModelShape | None, flags: list[str]) -> dict[str, float]:
+    """Return the attention's widths; a model the catalogue knows as MLA has its ranks from there."""
+    hidden, heads = row["d_model"], row["n_heads"]
+    if not heads:
+        flags.append("heads")
+        heads = float(max(1, round(hidden / HEAD_WIDTH)))
+    if known and known.attention_kind == "mla":
+        head, rope = known.head_dim or HEAD_WIDTH, known.mla_rope_head_dim or 0.0
+        return {
+            "query_width": heads * head,
+            "key_value_width": heads * (head - rope),
+            "value_width": heads * (known.mla_value_head_dim or HEAD_WIDTH),
+            "query_rank_width": known.mla_query_rank or 0.0,
+            "key_value_rank_width": known.mla_kv_rank or 0.0,
+            "rope_width": rope,
+            "score_head_count": heads,
+        }
+    width = row["head_dim"] or hidden / heads
+    return {
+        "query_width": heads * width,
+        "key_value_width": (row["n_kv_heads"] or heads) * width,
+        "value_width": heads * width,
+        "query_rank_width": 0.0,
+        "key_value_rank_width": 0.0,
+        "rope_width": 0.0,
+        "score_head_count": heads,
+    }
+
+
+def run_layout(row: Row, stack: Stack, domain_ranks: float, batch: float, flags: list[str]) -> dict[str, float]:
+    """Return the fields of `TransformerLayout` for a run of so many sequences a step."""
+    if not row["tp"]:
+        flags.append("layout")
+    tensor, pipeline, context = row["tp"] or 1.0, row["pp"] or 1.0, row["cp"] or 1.0
+    data = data_ranks(row, flags)
+    share = max(1.0, batch / data)
+    microbatch = microbatch_sequences(row, stack, share, flags)
+    chunks = interleave(row, stack, flags) if pipeline > 1.0 else 1.0
+    uneven = row["n_layers"] % (pipeline * chunks) and (row["n_layers"] + 2) % (pipeline * chunks) == 0
+    stage, shard = sharding(row, stack, data * context, flags)
+    notes = row["notes"].lower()
+    return {
+        "tensor_ranks": tensor,
+        "sequence_ranks": sequence_ranks(row, stack, flags),
+        "context_ranks": context,
+        "expert_ranks": expert_ranks(row, data, domain_ranks, flags),
+        "pipeline_ranks": pipeline,
+        "data_ranks": data,
+        "microbatch_sequence": microbatch,
+        "microbatch_count": max(1.0, share / microbatch),
+        "interleave_ratio": chunks,
+        "end_stage_layer_credit": 2.0 if pipeline > 1.0 and uneven else 0.0,
+        "sharding_stage": stage,
+        "shard_ranks": shard,
+        "is_gpipe": float("gpipe" in notes),
+        "bubble_ratio": 1.0 / 3.0 if "zero bubble" in notes or "zero-bubble" in notes else 1.0,
+        **dict(zip(RECOMPUTE_FIELDS, recomputation(row, stage, flags), strict=True)),
+    }
+
+
+def data_ranks(row: Row, flags: list[str]) -> float:
+    """Return the data-parallel degree: what the accelerators leave, or the published one where that is no integer."""
+    left = row["num_gpus"] / ((row["tp"] or 1.0) * (row["pp"] or 1.0) * (row["cp"] or 1.0))
+    if row["dp"] and row["dp"] != left:
+        flags.append("dp")
+    left = max(left, 1.0)
+    return left if left == int(left) else row["dp"] or left
+
+
+def microbatch_sequences(row: Row, stack: Stack, share: float, flags: list[str]) -> float:
+    """Return the sequences of a microbatch, at most a data rank's share of the batch."""
+    given = row["microbatch_sequences"]
+    if given:
+        return min(given, share)
+    flags.append("microbatch")
+    if stack.fills_pipeline_once and (row["pp"] or 1.0) > 1.0:
+        return max(1.0, share / (row["pp"] * (2.0 if "nterleaved" in row["notes"] else 1.0)))
+    most = int(max(1.0, min(share, MICROBATCH_TOKEN // row["seq_len"])))
+    return min(share, float(next(each for each in range(most, 0, -1) if share % each == 0 or each == 1)))
+
+
+def interleave(row: Row, stack: Stack, flags: list[str]) -> float:
+    """Return the model chunks of a stage."""
+    layers, pipeline = row["n_layers"], row["pp"]
+    if row["vpp"]:
+        return row["vpp"]
+    flags.append("vpp")
+    if "nterleaved" in row["notes"] and layers % (pipeline * 2) in (0, 2 * pipeline - 2):
+        return 2.0
+    per_chunk = pipeline * stack.chunk_layer_count
+    if per_chunk and any((layers + more) % per_chunk == 0 for more in (0, 2)):
+        return max(1.0, (layers + (2.0 if layers % per_chunk else 0.0)) // per_chunk)
+    return 1.0
+
+
+def sharding(row: Row, stack: Stack, replicas: float, flags: list[str]) -> tuple[float, float]:
+    """Return (ZeRO stage, ranks that share the weights): FSDP is stage 3, hybrid sharding shares inside a server."""
+    given = row["zero_stage_or_fsdp"].lower()
+    node = row["gpus_per_node"] or replicas
+    is_hybrid = "hsdp" in given or "hybrid" in given or "inside slice" in given
+    shard = min(node, replicas) if is_hybrid else replicas
+    if not given:
+        flags.append("zero")
+        return stack.sharding_stage, shard
+    digit = re.search(r"(?:zero|stage)[-_ ]?(?:stage)?[-_ ]?(\d)", given)
+    if "fsdp" in given or "hsdp" in given:
+        return 3.0, shard
+    if digit:
+        return min(3.0, float(digit[1])), shard
+    return (1.0 if "distributed_optimizer" in given or "distributed optimizer" in given else 0.0), shard
+
+
+def sequence_ranks(row: Row, stack: Stack, flags: list[str]) -> float:
+    """Return the tensor degree with sequence parallelism, else 1. It came with Megatron's selective recomputation."""
+    tensor, given = row["tp"] or 1.0, row["sequence_parallel"].lower()
+    if not given and tensor > 1.0:
+        flags.append("sp")
+    came_together = stack.id.startswith("megatron_lm") and row["recompute"].lower() == "selective"
+    is_on = given in ("true", "1", "1.0", "yes", "on") if given else stack.has_sequence_parallel
+    return tensor if is_on or came_together else 1.0
+
+
+def expert_ranks(row: Row, data: float, domain_ranks: float, flags: list[str]) -> float:
+    """Return the ranks that share one set of experts."""
+    if (row["n_experts"] or 0.0) <= 1.0:
+        return 1.0
+    if row["ep"]:
+        return row["ep"]
+    flags.append("ep")
+    return min(row["n_experts"], data, domain_ranks)
+
+
+def recomputation(row: Row, stage: float, flags: list[str]) -> tuple[float, ...]:
+    """Return the shares recomputed (matmuls, attention, memory-bound kernels) and the share of activations kept."""
+    given = row["recompute"].lower()
+    is_named = any(each in given for each in ("none", "no", "off", "false", "full", "uniform", "true", "selective"))
+    if not (is_named or "offload" in given):
+        flags.append("recompute")
+        return NONE
+    if "offload" in given or ("selective" in given and stage == 3.0):
+        return PYTORCH_SELECTIVE
+    if "selective" in given:
+        return SELECTIVE
+    return FULL if any(each in given for each in ("full", "uniform", "true")) else NONE
