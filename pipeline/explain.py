@@ -96,13 +96,18 @@ def as_text(result: dict[str, Any]) -> str:
 
 
 def main(argv: list[str]) -> int:
-    """Run `flopscape explain [--scenario ID] [--json] [--config-dir DIR] [overrides]`."""
+    """Run `flopscape explain [--scenario ID | --run RUN_ID] [--json] [--config-dir DIR] [overrides]`."""
     parser = argparse.ArgumentParser(prog="flopscape explain", description="One scenario's best layout, taken apart.")
     parser.add_argument("--scenario", type=int, default=0, help="scenario_id within the study; 0 if left out")
+    parser.add_argument("--run", metavar="RUN_ID", help="take a published run apart instead (see flopscape validate)")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--config-dir", type=Path, help="a further folder with hardware/, model/, topology/ ...")
     parser.add_argument("overrides", nargs="*", help="Hydra overrides, as for sweep")
     options = parser.parse_intermixed_args(argv)
+    if options.run:
+        from pipeline.validate import main as validate_main
+
+        return validate_main(["--explain", options.run, *(["--json"] if options.json else [])])
     grid = build_grid(compose_study(options.overrides, options.config_dir))
     result = explain(grid, options.scenario)
     text = json.dumps(result, indent=1, allow_nan=False) + "\n" if options.json else as_text(result)

@@ -106,6 +106,7 @@ def run_inputs(
         "family": row["family"],
         "source": row["source"] or "none given",
         "framework": row["framework"] or "none given",
+        "stack": stack.id,
         "gpu": row["gpu"],
         "chip": chip.id,
         "model": row["model_name"],
@@ -187,8 +188,12 @@ def about_frame(about: list[dict[str, Any]]) -> pl.DataFrame:
     kinds: dict[str, Any] = dict.fromkeys(
         ("measured_step_s", "measured_byte", "capacity_byte", "token_per_accelerator", "accelerator_count"), pl.Float64
     )
-    texts = ("run_id", "family", "source", "framework", "gpu", "chip", "model", "precision", "group", "status", "aside")
-    schema = dict.fromkeys(texts, pl.String) | kinds | {"flags": pl.List(pl.String), "has_known_memory": pl.Boolean}
+    texts = ("run_id", "family", "source", "framework", "stack", "gpu", "chip", "model", "precision", "group", "status")
+    schema = (
+        dict.fromkeys((*texts, "aside"), pl.String)
+        | kinds
+        | {"flags": pl.List(pl.String), "has_known_memory": pl.Boolean}
+    )
     return pl.DataFrame([{name: each[name] for name in schema} for each in about], schema=schema)
 
 
