@@ -23,6 +23,8 @@ COUNT_SAMPLE = 256  # beyond that, so many of the study are, and at least two of
 UNIT_ROWS = 1 << 21  # rows in one work unit (one part file), about
 UNIT_CANDIDATES = 1 << 24  # candidates searched in one work unit, about
 UNIT_SCENARIOS = (64, 1 << 16)
+UNIT_LIMIT = 1 << 14  # work units in a study, about: the manifest names them all
+SLICE_SCENARIOS = 4096  # scenarios of a unit that are in memory at once
 TRANSFORMER_SLICE = 8  # scenarios whose every layout is in memory at once (keep=all)
 
 
@@ -34,7 +36,7 @@ def work_units(grid: Grid) -> list[range]:
     fixed = grid.study.unit_scenarios
     units = []
     for block, start in zip(grid.blocks, grid.starts, strict=False):
-        size = fixed or _unit_size(grid, block)
+        size = fixed or max(_unit_size(grid, block), grid.size // UNIT_LIMIT)
         stop = int(start) + block.size
         units += [range(first, min(first + size, stop)) for first in range(int(start), stop, size)]
     return units
@@ -62,11 +64,11 @@ def _column(table: Table, name: str) -> NDArray[Any]:
 
 def unit_tables(grid: Grid, unit: range) -> Iterator[Table]:
     """Yield the rows of the unit piece by piece, in order of scenario id."""
-    for block, inside, ids in grid.parts(unit.start, unit.stop):
-        offset = int(ids[0] - inside[0])
-        columns = block.columns(inside)
-        for table in _tables(block, ids, columns, grid.study.keep, offset):
-            yield _keys(block, table["scenario_id"].astype(np.int64) - offset, offset, table)
+    for start in range(unit.start, unit.stop, SLICE_SCENARIOS):
+        for block, inside, ids in grid.parts(start, min(start + SLICE_SCENARIOS, unit.stop)):
+            offset = int(ids[0] - inside[0])
+            for table in _tables(block, ids, block.columns(inside), grid.study.keep, offset):
+                yield _keys(block, table["scenario_id"].astype(np.int64) - offset, offset, table)
 
 
 def _keys(block: Block, inside: NDArray[np.int64], offset: int, table: Table) -> Table:
