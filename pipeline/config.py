@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 from numpy.typing import NDArray
 from omegaconf import OmegaConf, open_dict
@@ -44,6 +45,7 @@ SECTIONS = {
     ),
 }
 PLAIN = ("price_dates", "variants", "keep", "unit_scenarios", "results", "resume", "replace", *execution.KEYS)
+SET_WHOLE = re.compile(r"^\+{0,2}(axes\.\w+|variants|price_dates)=")
 COUNT_LIMIT = 1 << 44
 
 
@@ -121,7 +123,7 @@ def compose_study(overrides: list[str], config_directory: Path | None = None) ->
     `config_directory` is a further folder with the same groups as conf/. Raises UserError in one line.
     """
     GlobalHydra.instance().clear()
-    allowed = [_added_axis(each) for each in overrides]
+    allowed = [each for each in overrides if not SET_WHOLE.match(each)]
     if config_directory is not None:
         if not config_directory.is_dir():
             raise UserError(f"command line: --config-dir {config_directory}: no such folder; name an existing folder")
@@ -133,15 +135,19 @@ def compose_study(overrides: list[str], config_directory: Path | None = None) ->
             with open_dict(composed):
                 del composed["hydra"]
             plain = OmegaConf.to_container(composed, resolve=True)
+            whole = {each.partition("=")[0]: _override_value(each) for each in overrides if SET_WHOLE.match(each)}
     except (HydraException, OmegaConfBaseException) as error:
         raise _composition_error(error, overrides) from error
     assert isinstance(plain, dict)
+    for name, value in whole.items():
+        section, _, axis = name.lstrip("+").partition(".")
+        plain[section] = {**(plain.get(section) or {}), axis: value} if axis else value
     return read_study({str(key): value for key, value in plain.items()}, str(economics))
 
 
-def _added_axis(override: str) -> str:
-    """Return the override so that Hydra takes axes and entry keys that conf does not name (checked later, by name)."""
-    return f"++{override}" if re.match(r"^(axes)\.", override) else override
+def _override_value(override: str) -> Any:
+    """Return what an override sets; axes, variants and dates are set whole, where Hydra would merge them."""
+    return OverridesParser.create().parse_override(override).value()
 
 
 def _short(value: object) -> str:

@@ -10,7 +10,7 @@ from pipeline.grid import build_grid, scenario_table
 from pipeline.search import search
 from pipeline.simulate import run_unit
 
-TINY = ["hardware=[h100_sxm5]", "topology=vendor", "run.training_flop_near=[2.1e25]"]
+TINY = ["hardware=[h100_sxm5]", "topology=vendor", "price_dates=null", "run.training_flop_near=[2.1e25]"]
 
 
 def grid_of(*overrides):
@@ -25,7 +25,7 @@ def columns_of(grid):
 
 def test_a_size_near_which_one_model_is_kept():
     columns, labels = columns_of(grid_of())
-    every, _ = columns_of(build_grid(compose_study(TINY[:2])))
+    every, _ = columns_of(build_grid(compose_study(TINY[:3])))
     assert columns["training_flop"].tolist() == [min(size for size in every["training_flop"] if size >= 2.1e25)]
     assert labels["variant"].tolist() == ["as_is"] and labels["price_date"].tolist() == ["release"]
 
@@ -99,3 +99,12 @@ def test_scenarios_that_differ_in_prices_are_searched_once_with_the_same_winners
     assert block.size == 6
     np.testing.assert_array_equal(one.layout, other.layout)
     np.testing.assert_array_equal(one.candidate_count, other.candidate_count)
+
+
+def test_an_axis_or_variants_on_the_command_line_stand_in_place_of_the_studys():
+    study = compose_study(["study=batch_and_parallelism", "axes.accelerator_count=[8,16]", "variants={one: {}}"])
+    assert dict(study.axes)["accelerator_count"].tolist() == [8, 16] and "global_batch_token" not in dict(study.axes)
+    other = compose_study(["study=what_holds_it_back", "variants={as_is: {}, twice: {hbm_byte_ratio: 2}}"])
+    assert [name for name, _ in other.variants] == ["as_is", "twice"]
+    ranged = compose_study(["study=batch_and_parallelism", "axes.accelerator_count={log2: [1, 2**4]}"])
+    assert dict(ranged.axes)["accelerator_count"].tolist() == [1, 2, 4, 8, 16]
