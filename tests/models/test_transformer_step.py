@@ -1,0 +1,253 @@
+"""One step of a transformer: parts add up, batching changes nothing, every input matters, limits hold."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from models.evaluate import transformer_outcomes
+from models.packed import outcome_of_transformer
+from models.packing import field_names, pack, transformer_names
+from models.transformer_outcome import TransformerOutcome
+from models.transformer_point import Accelerator, Constants
+from pipeline.calibrate import load_preset
+
+SAME_ARITHMETIC = 1e-12  # the same operations, fused differently
+ADDED_UP = 1e-9  # parts are differences of larger numbers
+CONSTANTS = dict(load_preset().constants)
+TRAFFIC = (
+    "tensor_time_s",
+    "context_time_s",
+    "expert_time_s",
+    "gather_time_s",
+    "bubble_time_s",
+    "layer_transfer_time_s",
+)
+TRAFFIC += ("data_time_s",)
+NOT_PARTS = ("step_time_s",)
+PARTS = [name for name in field_names(TransformerOutcome) if name.endswith("_time_s") and name not in NOT_PARTS]
+
+# GPT-3 175B on A100, tensor 8, pipeline 8, 1F1B, everything on
+BASE = {
+    **{"peak_16bit_flop_per_s": 312e12, "peak_linear_flop_per_s": 312e12, "achievable_matmul_fraction": 0.87},
+    **{"exponential_per_s": 2.4e12, "hbm_byte_per_s": 2.0e12, "processor_count": 108, "power_ratio": 1.0},
+    **{"scale_up_byte_per_s": 300e9, "scale_out_byte_per_s": 25e9, "domain_ranks": 8},
+    **{"pod_ranks": 1e15, "top_byte_per_s": 1.0, "top_latency_s": 0.0},
+    **{"layer_count": 96, "moe_layer_fraction": 0, "hidden_width": 12288, "ffn_width": 49152, "ffn_matrix_count": 2},
+    **{"query_width": 12288, "key_value_width": 12288, "value_width": 12288, "query_rank_width": 0},
+    **{"key_value_rank_width": 0, "rope_width": 0, "score_head_count": 96, "sequence_token": 2048},
+    **{"window_token": 2048, "windowed_layer_fraction": 0, "vocabulary_size": 51200, "embedding_is_tied": 1},
+    **{"learned_position_count": 2048, "expert_count": 0, "experts_per_token": 0, "shared_expert_count": 0},
+    **{"expert_ffn_width": 0, "tensor_ranks": 8, "sequence_ranks": 1, "context_ranks": 1, "expert_ranks": 1},
+    **{"pipeline_ranks": 8, "data_ranks": 8, "microbatch_sequence": 1, "microbatch_count": 64, "interleave_ratio": 1},
+    **{"end_stage_layer_credit": 0, "sharding_stage": 1, "shard_ranks": 8, "is_gpipe": 0, "bubble_ratio": 1},
+    **{"recompute_matmul_fraction": 0, "recompute_attention_fraction": 0, "recompute_elementwise_fraction": 0},
+    **{"stored_activation_fraction": 1, "is_unfused_attention": 0, "is_foreign_attention": 0},
+    **{"is_early_attention": 0, "is_eager": 0, "host_ratio": 1, "expert_host_ratio": 1, "expert_pass_ratio": 1},
+    **{"is_eager_expert": 0, "operand_byte": 2, "cast_byte": 0, "is_4bit": 0, "gradient_byte": 4},
+    **{"optimizer_byte": 12, "weight_byte": 2, "byte_per_logit": 8, "stage_output_count": 0, "bucket_byte": 0},
+    **{"is_static_allocation": 0, "has_dropout": 1, "pipeline_exposed_ratio": 1, "pipeline_is_split": 1},
+    **{"tensor_exposed_ratio": 1, "is_reduction_overlapped": 1, "expert_load_ratio": 1},
+}
+MIXTURE = {
+    **{"moe_layer_fraction": 0.9, "expert_count": 64, "experts_per_token": 6, "shared_expert_count": 1},
+    **{"expert_ffn_width": 2048, "expert_ranks": 16, "ffn_width": 8192, "ffn_matrix_count": 3, "hidden_width": 4096},
+    **{"tensor_ranks": 2, "pipeline_ranks": 2, "data_ranks": 64, "query_width": 4096, "key_value_width": 1024},
+    **{"value_width": 4096, "score_head_count": 32, "shard_ranks": 64},
+}
+LATENT = {
+    **MIXTURE,
+    **{"query_width": 128 * 192, "key_value_width": 128 * 128, "value_width": 128 * 128, "query_rank_width": 1536},
+    **{"key_value_rank_width": 512, "rope_width": 64, "score_head_count": 128},
+}
+FULL = dict.fromkeys(("recompute_matmul_fraction", "recompute_attention_fraction", "recompute_elementwise_fraction"), 1)
+SHARDED = {
+    **{"sharding_stage": 3, "tensor_ranks": 1, "pipeline_ranks": 1, "data_ranks": 64, "shard_ranks": 8},
+    **{"weight_byte": 4, "optimizer_byte": 8, "microbatch_count": 2, "layer_count": 48, "hidden_width": 4096},
+    **{"query_width": 4096, "key_value_width": 4096, "ffn_width": 16384, "score_head_count": 32},
+}
+CASES = {
+    "dense": {},
+    "sequence parallel, interleaved": {"sequence_ranks": 8, "interleave_ratio": 3, "end_stage_layer_credit": 0},
+    "unfused, eager, selective": {"is_unfused_attention": 1, "is_eager": 1, "recompute_attention_fraction": 1},
+    "full recomputation": {**FULL, "stored_activation_fraction": 0},
+    "8 bit, foreign kernel": {
+        "operand_byte": 1,
+        "cast_byte": 3,
+        "peak_linear_flop_per_s": 624e12,
+        "is_foreign_attention": 1,
+    },
+    "4 bit, windowed": {"operand_byte": 0.5, "cast_byte": 3, "is_4bit": 1, "peak_linear_flop_per_s": 1.2e15}
+    | {"window_token": 512, "windowed_layer_fraction": 0.5, "power_ratio": 0.8},
+    "mixture": MIXTURE,
+    "few tokens an expert": {**MIXTURE, "sequence_token": 128, "window_token": 128, "expert_count": 256},
+    "mixture, eager": {**MIXTURE, "is_eager_expert": 1, "is_eager": 1, "expert_load_ratio": 1.3},
+    "latent attention": LATENT,
+    "sharded": SHARDED,
+    "sharded, early kernel": {**SHARDED, "is_early_attention": 1},
+    "context": {"context_ranks": 4, "sequence_token": 65536, "window_token": 65536, "data_ranks": 2, "shard_ranks": 8},
+    "GPipe": {"is_gpipe": 1},
+    "zero bubble": {"bubble_ratio": 1 / 3},
+    "late reduction": {
+        "is_reduction_overlapped": 0,
+        "pipeline_is_split": 0,
+        "stage_output_count": 1,
+        "bucket_byte": 2e9,
+    },
+    "static": {"is_static_allocation": 1, "host_ratio": 0},
+    "small and host-bound": {"layer_count": 24, "hidden_width": 512, "query_width": 512, "key_value_width": 512}
+    | {"ffn_width": 2048, "score_head_count": 8, "tensor_ranks": 1, "pipeline_ranks": 1, "data_ranks": 8},
+    "degrees of 3, 5, 7": {
+        "tensor_ranks": 3,
+        "pipeline_ranks": 7,
+        "data_ranks": 5,
+        "layer_count": 61,
+        "shard_ranks": 5,
+    },
+    "tensor ranks straddle a server": {"tensor_ranks": 12, "domain_ranks": 8},
+    "pods": {"pod_ranks": 256, "top_byte_per_s": 1e9, "top_latency_s": 1e-3, "data_ranks": 16, "shard_ranks": 16},
+    "pods, experts and pipeline across": {**MIXTURE, "pod_ranks": 8, "top_byte_per_s": 1e9, "top_latency_s": 1e-3},
+}
+POINTS = [{**BASE, **case} for case in CASES.values()]
+
+
+def outcomes(points: list[dict[str, float]], constants: dict[str, float] | None = None) -> dict[str, np.ndarray]:
+    columns = {name: np.array([float(point[name]) for point in points]) for name in transformer_names()}
+    values = {name: jnp.float64(value) for name, value in {**CONSTANTS, **(constants or {})}.items()}
+    return transformer_outcomes(pack(columns, transformer_names()), Constants(**values))
+
+
+def outcome(constants: dict[str, float] | None = None, **changes: float) -> dict[str, float]:
+    return {name: float(values[0]) for name, values in outcomes([{**BASE, **changes}], constants).items()}
+
+
+def test_parts_sum_to_the_step_and_nothing_is_negative() -> None:
+    got = outcomes(POINTS)
+    np.testing.assert_allclose(sum(got[name] for name in PARTS), got["step_time_s"], rtol=ADDED_UP)
+    for name, values in got.items():
+        assert np.isfinite(values).all(), name
+        assert (values >= -ADDED_UP * got["step_time_s"]).all(), name
+
+
+def test_batch_equals_loop() -> None:
+    got = outcomes(POINTS)
+    constants = Constants(**{name: jnp.float64(value) for name, value in CONSTANTS.items()})
+    for index in (0, 6, 8, 9):
+        rows = jnp.asarray([float(POINTS[index][name]) for name in transformer_names()], dtype=jnp.float64)
+        alone = outcome_of_transformer(rows, constants)
+        both = [got[name][index] for name in field_names(TransformerOutcome)]
+        np.testing.assert_allclose([float(each) for each in alone], both, rtol=1e-9, atol=SAME_ARITHMETIC)
+
+
+@pytest.mark.parametrize("name", transformer_names())
+def test_every_input_moves_something(name: str) -> None:
+    base = outcomes(POINTS)
+    is_flag = all(point[name] in (0, 1) for point in POINTS) and name not in ("interleave_ratio", "power_ratio")
+    change = (lambda value: 1 - value) if is_flag else (lambda value: 2 * value + 1)
+    moved = outcomes([{**point, name: change(point[name])} for point in POINTS])
+    assert any((np.abs(moved[each] - base[each]) > 1e-9 * np.abs(base[each])).any() for each in base), name
+
+
+@pytest.mark.parametrize("name", field_names(Constants))
+def test_every_constant_moves_something(name: str) -> None:
+    base, moved = outcomes(POINTS), outcomes(POINTS, {name: 1.5 * CONSTANTS[name]})
+    assert any((np.abs(moved[each] - base[each]) > 1e-9 * np.abs(base[each])).any() for each in base), name
+
+
+def test_one_rank_has_no_traffic() -> None:
+    ranks = ("tensor_ranks", "sequence_ranks", "context_ranks", "expert_ranks", "pipeline_ranks", "data_ranks")
+    alone = [{**point, **dict.fromkeys((*ranks, "shard_ranks", "interleave_ratio"), 1)} for point in POINTS]
+    got = outcomes([{**point, "end_stage_layer_credit": 0} for point in alone])
+    for name in TRAFFIC:
+        assert np.abs(got[name] / got["step_time_s"]).max() < ADDED_UP, name
+
+
+def test_infinite_network_equals_no_network() -> None:
+    links = dict.fromkeys(("scale_up_byte_per_s", "scale_out_byte_per_s", "top_byte_per_s"), 1e300)
+    got = outcomes([{**point, **links, "top_latency_s": 0} for point in POINTS], {"collective_latency_s": 0.0})
+    for name in TRAFFIC:
+        if name != "bubble_time_s":
+            assert np.abs(got[name] / got["step_time_s"]).max() < ADDED_UP, name
+
+
+def test_topology_moves_the_answer() -> None:
+    inside, across = outcome(domain_ranks=8), outcome(domain_ranks=4)
+    assert across["tensor_time_s"] > 2 * inside["tensor_time_s"]  # a group of eight straddles servers of four
+    assert across["matmul_time_s"] == inside["matmul_time_s"]
+    # Twelve tensor ranks in servers of eight pay for the network, in servers of sixteen they do not.
+    assert outcome(tensor_ranks=12)["tensor_time_s"] > outcome(tensor_ranks=12, domain_ranks=16)["tensor_time_s"]
+
+
+def test_bubble_by_hand() -> None:
+    # 1F1B: (p - 1) / m of the work of the mean stage; zero bubble a third; interleaved by three a third.
+    plain = outcome()
+    assert outcome(bubble_ratio=1 / 3)["bubble_time_s"] == pytest.approx(plain["bubble_time_s"] / 3, rel=1e-9)
+    assert outcome(interleave_ratio=3)["bubble_time_s"] == pytest.approx(plain["bubble_time_s"] / 3, rel=1e-9)
+    assert outcome(pipeline_ranks=1)["bubble_time_s"] == 0.0
+    assert outcome(is_gpipe=1)["bubble_time_s"] == plain["bubble_time_s"]
+    assert outcome(is_gpipe=1)["memory_byte"] > plain["memory_byte"]
+
+
+def test_uneven_stages_wait_for_the_fullest() -> None:
+    # 97 layers on 8 stages: the fullest has 13, as with 104.
+    uneven, even = outcome(layer_count=97), outcome(layer_count=104)
+    assert uneven["matmul_time_s"] == even["matmul_time_s"] == pytest.approx(outcome()["matmul_time_s"] * 13 / 12)
+
+
+def test_model_flop_by_hand() -> None:
+    # 6 x (12 L h^2 + V h) a token, and causal attention 6 L s h: Narayanan 2021, its formula with s/2 for the mask.
+    layers, hidden, sequence, vocabulary = 96, 12288, 2048, 51200
+    token = 8 * 64 * sequence
+    weights = 12 * layers * hidden**2 + vocabulary * hidden
+    by_hand = token * (6 * weights + 6 * layers * sequence * hidden)
+    assert outcome()["step_model_flop"] == pytest.approx(by_hand, rel=1e-12)
+
+
+def test_mixture_by_hand() -> None:
+    # Only experts met count as work: 64 experts of which 6, or 640 of which 6.
+    few, many = outcome(**MIXTURE), outcome(**{**MIXTURE, "expert_count": 640, "expert_ranks": 32, "data_ranks": 64})
+    assert few["step_model_flop"] == many["step_model_flop"]
+    assert many["state_byte"] > few["state_byte"]
+    # Without expert traffic where each rank holds all experts
+    assert outcome(**{**MIXTURE, "expert_ranks": 1})["expert_time_s"] == 0.0
+
+
+@pytest.mark.parametrize("power", range(0, 9))
+def test_one_to_a_hundred_million_accelerators(power: int) -> None:
+    count = 10**power
+    tensor, pipeline = min(8, count), 8 if count >= 64 else 1
+    data = max(1, count // (tensor * pipeline))
+    got = outcome(tensor_ranks=tensor, pipeline_ranks=pipeline, data_ranks=data, shard_ranks=data)
+    assert all(np.isfinite(value) for value in got.values())
+    assert 0 < got["model_flop_utilisation_fraction"] < 1
+    assert 0 < got["goodput_fraction"] <= 1
+
+
+FASTER = (*(name for name in field_names(Accelerator) if name != "processor_count"), "scale_up_byte_per_s")
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.sampled_from((*FASTER, "scale_out_byte_per_s", "top_byte_per_s")), st.floats(1, 50))
+def test_more_of_a_rate_is_never_slower(name: str, factor: float) -> None:
+    faster = {name: factor}
+    if name == "peak_16bit_flop_per_s":
+        faster["peak_linear_flop_per_s"] = factor  # the 16-bit peak is a part of it
+    got = outcomes([{**point, **{key: point[key] * times for key, times in faster.items()}} for point in POINTS])
+    assert (got["step_time_s"] <= outcomes(POINTS)["step_time_s"] * (1 + SAME_ARITHMETIC)).all()
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.floats(1, 1e6))
+def test_a_larger_domain_is_never_slower(factor: float) -> None:
+    points = [point for point in POINTS if point["pod_ranks"] > 1e9]
+    larger = outcomes([{**point, "domain_ranks": point["domain_ranks"] * factor} for point in points])
+    assert (larger["step_time_s"] <= outcomes(points)["step_time_s"] * (1 + SAME_ARITHMETIC)).all()
+
+
+def test_less_activation_less_memory() -> None:
+    for kept in (0.0, 0.25, 0.5, 0.75):
+        less, more = (outcome(stored_activation_fraction=each) for each in (kept, kept + 0.25))
+        assert less["memory_byte"] < more["memory_byte"]
+    assert outcome(**FULL, stored_activation_fraction=0)["memory_byte"] < outcome()["memory_byte"]
+    assert outcome(**FULL, stored_activation_fraction=0)["step_time_s"] > outcome()["step_time_s"]
