@@ -9,7 +9,9 @@
 --   input: key of the entry
 --   low [the input's]: its lower bound
 --   high [the input's]: its upper bound
---   swing [1]: largest / smallest of cost, or of the end of linear scaling, between low, as it is and high: the larger
+--   swing [1]: the larger of the two swings
+--   total_swing [1]: largest / smallest cost of the run between the input's low, as it is and high
+--   end_of_linear_swing [1]: the same of the end of linear scaling, empty if no run is linear
 --   total_ratio_at_low [1]: cost of the run with the input at its low / as it is
 --   total_ratio_at_high [1]: cost of the run with the input at its high / as it is
 --   end_of_linear_ratio_at_low [1]: end of linear scaling at the low / as it is
@@ -52,14 +54,17 @@ logic as (
         any_value(end_of_linear_ratio) filter (moved.side = 'low') as end_of_linear_ratio_at_low,
         any_value(end_of_linear_ratio) filter (moved.side = 'high') as end_of_linear_ratio_at_high,
         greatest(max(total_ratio), 1) / least(min(total_ratio), 1) as total_swing,
-        greatest(max(end_of_linear_ratio), 1) / least(min(end_of_linear_ratio), 1) as end_of_linear_swing
+        if(
+            count(end_of_linear_ratio) = 0, null,
+            greatest(max(end_of_linear_ratio), 1) / least(min(end_of_linear_ratio), 1)
+        ) as end_of_linear_swing
     from sides
     group by all
 ),
 final as (
     select
         logic.hardware, logic.topology, logic.model, logic.physics, logic.catalogue_group, logic.input,
-        catalogue.low, catalogue.high, greatest(total_swing, end_of_linear_swing) as swing,
+        catalogue.low, catalogue.high, greatest(total_swing, end_of_linear_swing) as swing, total_swing, end_of_linear_swing,
         total_ratio_at_low, total_ratio_at_high, end_of_linear_ratio_at_low, end_of_linear_ratio_at_high
     from logic
     left join catalogue
