@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from models.effects.economics import Economics
-from models.evaluate import placement_outcomes, run_costs
+from models.evaluate import decayed_hardware, placement_outcomes, run_costs
 from models.outcome import Outcome
 from models.packing import DEGREES, field_names, layout_names
 from models.point import Physics
@@ -34,6 +34,7 @@ BLOCK_CANDIDATES = 1 << 16
 FURTHER_COLUMNS = ("constant_dollar_ratio",)
 IN_PROPORTION = ("amortised_hardware_usd", "energy_j", "energy_usd", "emissions_kg", "cloud_usd", "total_usd")
 """Costs of one cluster in proportion to its run time: worked out for one second, then multiplied."""
+BY_TIME = (*IN_PROPORTION, "decayed_hardware_usd")
 REASONS = ("", "memory", "time")
 
 
@@ -152,8 +153,9 @@ def candidate_blocks(
             run_time_s = block["step_time_s"] * table.steps[scenario]
             block |= {"run_time_s": run_time_s, **_judged(table, scenario, block.pop("fits_in_memory"), run_time_s)}
             block["accelerator_count"] = constant_number("accelerator_count", count, rows)
-            block["purchase_usd"] = constant_number("purchase_usd", costs["purchase_usd"][0], rows)
             block |= {name: costs[name][0] * run_time_s for name in IN_PROPORTION}
+            block |= {name: constant_number(name, costs[name][0], rows) for name in costs if name not in BY_TIME}
+            block["decayed_hardware_usd"] = decayed_hardware(economics[:, 0], float(count), run_time_s)
             yield block
 
 
