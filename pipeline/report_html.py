@@ -127,17 +127,21 @@ def _head(name: str, unit: str) -> str:
 
 def page(answers: "Answers", headline: str) -> str:
     """Return the whole page."""
-    manifest = answers.manifest
+    from pipeline.report import assumed_text
+
+    manifest, assumed = answers.manifest, assumed_text(answers)
     question = str(manifest.get("question") or "")
     topologies = {row["topology"] for row in answers.rows("headline")}
-    sections = [
-        *study_sections(answers),
+    general = [
         ("Utilisation against training compute", _figure(utilisation_figure(answers))),
         ("In short", f"<pre>{escape(headline.strip())}</pre>"),
+    ]
+    sections = [
+        *(study_sections(answers) or general),
         ("What each chip can do", table_html(answers, "headline")),
         ("How the best layouts divide the accelerators", _figure(shares_figure(answers))),
         *([("What each network changes", table_html(answers, "network_effect"))] if len(topologies) > 1 else []),
-        ("What the figures rest on", table_html(answers, "assumed_inputs")),
+        ("What the figures rest on", f"<p>{escape(assumed)}</p>{table_html(answers, 'assumed_inputs')}"),
         ("How they came about", _origin(manifest)),
     ]
     body = "".join(f"<section><h2>{escape(title)}</h2>{content}</section>" for title, content in sections)
