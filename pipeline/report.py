@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from pipeline.query import ask, connect, read_query
+from pipeline.query import ask, connect, parse_query, read_query
 from pipeline.query_format import table_text, write_csv
 from pipeline.store_files import is_remote, open_folder
 from pipeline.studies import StudyAnswers, answers_text, study_answers
@@ -31,6 +31,7 @@ TABLES = (
     "assumed_inputs",
 )
 ROW_LIMIT = 100_000  # rows of one answer in the report; `flopscape query` has no limit
+LOG_LIMIT = 20_000  # rows of tables/points.csv, which holds every column
 LINE_LIMIT = 40  # lines of the terminal's table
 SERIES = ("hardware", "topology", "model", "physics", "price_date", "variant", "series_id")
 
@@ -79,6 +80,8 @@ def gather(results: str) -> Answers:
         if baseline and name in ("headline", "cost_ratio"):
             wanted["baseline"] = baseline
         tables[name] = ask(connection, read_query(name), wanted, ROW_LIMIT)
+    log = parse_query("points", "select * from scenarios order by scenario_id")
+    tables["points"] = ask(connection, log, {}, LOG_LIMIT)
     study = study_answers(connection, manifest.get("config", {}).get("study") or {})
     return Answers(manifest=manifest, chip_names=names, tables=tables, baseline=baseline, study=study)
 

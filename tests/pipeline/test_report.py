@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pipeline import report
-from pipeline.query import ask, connect, read_query
+from pipeline.query import ask, connect, parse_query, read_query
 from pipeline.report_html import shares_figure, utilisation_figure
 
 
@@ -47,7 +47,7 @@ def test_tables_are_the_answers_of_the_questions(folder, text):
     assert read[0] == columns
     at = columns.index("training_flop")
     assert [float(row[at]) for row in read[1:]] == [row[at] for row in rows]
-    assert {path.stem for path in (folder / "tables").iterdir()} == set(report.TABLES)
+    assert {path.stem for path in (folder / "tables").iterdir()} == {*report.TABLES, "points"}
 
 
 def test_curves_are_told_apart_without_colour_and_hold_every_row(folder):
@@ -69,3 +69,10 @@ def test_names_are_escaped(folder, tmp_path):
     (copy / "manifest.json").write_text(json.dumps(manifest))
     report.write_report(str(copy))
     assert "<script>alert(1)" not in (copy / "report.html").read_text()
+
+
+def test_points_csv_holds_every_column_of_every_scenario(folder, text):
+    columns, rows = ask(connect(str(folder)), parse_query("all", "select * from scenarios order by scenario_id"))
+    read = list(csv.reader((folder / "tables/points.csv").open()))
+    assert read[0] == columns and {"data_ranks", "tensor_time_s", "bubble_fraction", "memory_byte"} <= set(columns)
+    assert len(read) == 1 + len(rows)
