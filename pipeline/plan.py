@@ -79,6 +79,13 @@ def compose_plan(overrides: Sequence[str], config: Path | None, config_directory
         raise UserError("command line: plan: physics: a plan is made with one physics; choose physics=calibrated")
     if not all("software" in entry for entry in study.entries["physics"].values()):
         raise UserError("command line: plan: physics: a plan needs the calibrated kind; choose physics=calibrated")
+    if len(study.entries["model"]) != 1:
+        raise UserError(f"command line: plan: model = {', '.join(study.entries['model'])}: plan one model at a time")
+    for name, entry in study.entries["model"].items():
+        if entry.get("kind") == "family":
+            raise UserError(
+                f"command line: plan: model={name}: is a family; choose a named model, as model={PLACEHOLDER}"
+            )
     if config is None:
         return study
     name = re.sub(r"\W+", "_", config.stem.lower()).strip("_") or "model"

@@ -215,6 +215,18 @@ def test_a_study_that_cannot_be_meant_is_refused_before_it_runs(override, said):
     assert "\n" not in str(caught.value)
 
 
+def test_findings_in_the_readme_are_the_headlines():
+    text = (CONF_DIRECTORY.parent / "README.md").read_text()
+    section = re.search(r"^## What we found\n(.*?)^## ", text, re.M | re.S)
+    if not section:
+        pytest.skip("the README has no section `What we found`")
+    found = re.findall(r"^- (.+?) \(`flopscape sweep study=(\w+)`\)$", " ".join(section[1].split("\n  ")), re.M)
+    assert len(found) == 5
+    for sentence, name in found:
+        headline = read_yaml(FOLDER / f"{name}.yaml")["study"]["headline"]
+        assert " ".join(sentence.split()) == " ".join(headline.split())
+
+
 def measured(name, folder):
     """Run a study in full; return (rows, seconds, its sentence)."""
     started = time.monotonic()

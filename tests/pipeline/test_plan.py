@@ -147,6 +147,8 @@ def test_full_sharding_is_said_in_each_program():
         (["model=nowhere.json", "accelerators=8"], "cannot be read as JSON"),
         ([*SMALL, "physics=[epoch2024,calibrated]"], "a plan is made with one physics"),
         ([*SMALL, "physics=epoch2024"], "needs the calibrated kind"),
+        ([*SMALL, "model=dense"], "is a family"),
+        ([*SMALL, "model=[llama3_8b,llama3_70b]"], "plan one model at a time"),
     ],
 )
 def test_mistakes_are_one_line(arguments, said):
