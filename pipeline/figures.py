@@ -73,9 +73,10 @@ def finish(figure: go.Figure, *, is_dark: bool = False, height: int = 480) -> go
         height=height,
         margin={"l": 64, "r": 12, "t": 48, "b": 56},
         legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0},
+        modebar={"bgcolor": "rgba(0,0,0,0)", "color": "#888888", "activecolor": ink},
         uirevision="kept",
     )
-    figure.update_xaxes(gridcolor=grid, exponentformat="power", automargin=True)
+    figure.update_xaxes(gridcolor=grid, exponentformat="power", automargin=True, tickangle=0)
     figure.update_yaxes(gridcolor=grid, exponentformat="power", automargin=True)
     return figure
 
@@ -103,7 +104,7 @@ def utilisation_figure(series: Sequence[Series], x: str = "training_flop", *, is
             hovertemplate=template,
             **style(each, is_dark=is_dark),
         )
-    figure.update_xaxes(type="log", title=AXES[x], dtick=1)
+    figure.update_xaxes(type="log", title=AXES[x])
     figure.update_yaxes(rangemode="tozero", title="model FLOP utilisation, share of dense peak")
     return finish(figure, is_dark=is_dark)
 
@@ -112,7 +113,16 @@ def _panels(series: Sequence[Series], columns: int = 1) -> go.Figure:
     lines = max(1, -(-len(series) * columns // columns))
     titles = [each.label for each in series for _ in range(columns)]
     height = PANEL_PIXELS * lines
-    return make_subplots(rows=lines, cols=columns, subplot_titles=titles, vertical_spacing=min(0.9 / lines, 90 / height))
+    return make_subplots(
+        rows=lines, cols=columns, subplot_titles=titles, vertical_spacing=min(0.9 / lines, 90 / height)
+    )
+
+
+def _above(figure: go.Figure, panels: int) -> go.Figure:
+    """Put the legend above the first panel's title."""
+    inside = PANEL_PIXELS * max(1, panels)
+    figure.update_layout(height=inside + 190, margin={"t": 120}, legend={"y": 1.0 + 36 / inside})
+    return figure
 
 
 def parallelism_figure(
@@ -140,12 +150,12 @@ def parallelism_figure(
             else:
                 look = style(Series("", {}, place), is_dark=is_dark)
                 figure.add_scatter(y=degree, hovertemplate="%{x:.3g}: %{y:,.0f}", **look, **shared)
-    figure.update_xaxes(type="log", title=AXES[x], dtick=1)
+    figure.update_xaxes(type="log", title=AXES[x])
     if kind == "share":
         figure.update_yaxes(range=[0, 1], title="share of log(accelerators)")
     else:
         figure.update_yaxes(type="log", title="degree", dtick=1)
-    return finish(figure, is_dark=is_dark, height=PANEL_PIXELS * max(1, len(series)) + 120)
+    return _above(finish(figure, is_dark=is_dark), len(series))
 
 
 def time_parts(columns: Mapping[str, NDArray[Any]]) -> list[str]:
@@ -183,7 +193,7 @@ def bottleneck_figure(series: Sequence[Series], x: str = "training_flop", *, is_
     figure.update_layout(barmode="stack")
     figure.update_xaxes(type="category", title=AXES[x], nticks=8)
     figure.update_yaxes(title="part / step time")
-    return finish(figure, is_dark=is_dark, height=PANEL_PIXELS * max(1, len(series)) + 140)
+    return _above(finish(figure, is_dark=is_dark), len(series))
 
 
 def line_figure(
@@ -196,6 +206,6 @@ def line_figure(
         figure.add_scatter(
             name=each.label, x=each.values(x), y=each.values(y), hovertemplate="%{x:.3g}: %{y:.4g}", **look
         )
-    figure.update_xaxes(type="log", title=AXES.get(x, x), dtick=1)
+    figure.update_xaxes(type="log", title=AXES.get(x, x))
     figure.update_yaxes(type="log" if is_log else "linear", title=title)
     return finish(figure, is_dark=is_dark)

@@ -7,7 +7,7 @@ from urllib.parse import parse_qs
 
 from dash import ALL, MATCH, ClientsideFunction, Dash, Input, Output, Patch, State, ctx, no_update
 
-from pipeline.app import cards, tabs
+from pipeline.app import cards
 from pipeline.app.answers import Cancelled, Pages, answer
 from pipeline.app.configurations import (
     CONFIGURATION_LIMIT,
@@ -65,7 +65,13 @@ def _clientside(app: Dash) -> None:
     )
     browser("scheme", Output("scheme", "data"), Input("scheme-button", "n_clicks"))
     for button in ("figure", "link", "cancel"):
-        browser(button, Output(button, "title"), Input(button, "n_clicks"), State("state", "data"), prevent_initial_call=True)
+        browser(
+            button,
+            Output(button, "title"),
+            Input(button, "n_clicks"),
+            State("state", "data"),
+            prevent_initial_call=True,
+        )
 
 
 def read_address(search: str | None) -> tuple[list[dict[str, Any]], str | None, str]:
@@ -95,7 +101,7 @@ def new_card(raw: dict[str, Any], position: int) -> Any:
     typed = {str(k): str(v)[:41] for k, v in numbers.items()} if isinstance(numbers, dict) else {}
     known = all_fields(configuration.choices)
     name = str(raw.get("name") or configuration.name)[:61]
-    return cards.card(configuration, position, {k: v for k, v in typed.items() if k in known and v}, name)
+    return cards.card(configuration, {k: v for k, v in typed.items() if k in known and v}, name)
 
 
 def _structure(app: Dash) -> None:

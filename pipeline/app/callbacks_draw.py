@@ -41,7 +41,11 @@ def register(app: Dash) -> None:
 def _figures(app: Dash) -> None:
     def attach(tab: str, draw: Any, *controls: Input) -> None:
         @app.callback(
-            Output(tab, "figure"), Input("answers", "data"), Input("tab", "data"), Input("scheme", "data"), *controls,
+            Output(tab, "figure"),
+            Input("answers", "data"),
+            Input("tab", "data"),
+            Input("scheme", "data"),
+            *controls,
             prevent_initial_call=True,
         )
         def renew(answers: Any, shown: str, scheme: str, *values: Any) -> Any:

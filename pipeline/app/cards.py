@@ -10,7 +10,6 @@ from dash import dcc, html
 from pipeline.app import fields as inputs
 from pipeline.app.configurations import PRECISIONS, Configuration
 from pipeline.app.fields import GROUPS, Field
-from pipeline.figures import COLOURS
 
 TITLES = {
     "hardware": "Chip",
@@ -33,7 +32,9 @@ def key(kind: str, configuration: str, **more: str) -> dict[str, str]:
 def options(group: str) -> list[dict[str, str]]:
     """Return what a preset's menu offers: families before named models, chips by name."""
     if group == "precision":
-        return [{"label": "16 bits, as the chip has them" if each == "auto" else each, "value": each} for each in PRECISIONS]
+        return [
+            {"label": "16 bits, as the chip has them" if each == "auto" else each, "value": each} for each in PRECISIONS
+        ]
     found = []
     for name in inputs.names(group):
         given = inputs.entry(group, name)
@@ -122,6 +123,7 @@ def _slider(configuration: str, field: Field, known: float) -> dcc.Input:
 
 def fields_block(configuration: str, found: list[Field], values: Mapping[str, Any], more: str) -> list[Any]:
     """Return the main fields, and the others folded away."""
+
     def draw(each: Field) -> html.Div:
         return number_field(configuration, each, values.get(each.name))
 
@@ -142,9 +144,8 @@ def section(configuration: str, group: str, choices: Mapping[str, str], values: 
     if group == "topology":
         levels = inputs.network_level_fields(choices["hardware"], choices["topology"])
         blocks = fields_block(configuration, levels, values, "Latency, distance, oversubscription of each level")
-        sites = html.Div([number_field(configuration, each, values.get(each.name)) for each in inputs.site_fields()])
-        sites.className = "fields"
-        return [*blocks, html.H4("Several sites"), sites]
+        sites = [number_field(configuration, each, values.get(each.name)) for each in inputs.site_fields()]
+        return [*blocks, html.H4("Several sites"), html.Div(sites, className="fields")]
     if group == "model":
         return fields_block(configuration, inputs.model_fields(choices["model"]), values, "All rules or dimensions")
     if group == "physics":
@@ -154,7 +155,7 @@ def section(configuration: str, group: str, choices: Mapping[str, str], values: 
     return fields_block(configuration, inputs.run_fields(), values, "Tokens, batch, bounds")
 
 
-def card(configuration: Configuration, position: int, values: Mapping[str, Any], name: str) -> html.Section:
+def card(configuration: Configuration, values: Mapping[str, Any], name: str) -> html.Section:
     """Return a configuration's card. `values` are the fields as typed, also wrong ones."""
     identity, choices = configuration.id, configuration.choices
     buttons = [
@@ -164,7 +165,7 @@ def card(configuration: Configuration, position: int, values: Mapping[str, Any],
     ]
     head = html.Div(
         [
-            html.Span(className="swatch", style={"background": COLOURS[position % len(COLOURS)]}),
+            html.Span(className="swatch"),
             dcc.Input(type="text", value=name, debounce=0.3, id=key("name", identity), name=f"name of {identity}"),
             html.Div(buttons, className="buttons"),
         ],
@@ -177,7 +178,9 @@ def card(configuration: Configuration, position: int, values: Mapping[str, Any],
             menus.append(menu(identity, "precision", choices["precision"], "Precision"))
         body = html.Div(section(identity, group, choices, values), id=key("section", identity, group=group))
         changed = any(each.name in values for each in _fields(group, choices))
-        folded = html.Details([html.Summary("Numbers" if group in GROUPS else "Run"), body], open=changed or group == "run")
+        folded = html.Details(
+            [html.Summary("Numbers" if group in GROUPS else "Run"), body], open=changed or group == "run"
+        )
         sections.append(html.Div([*menus, folded], className=f"group {group}"))
     errors = [
         html.Div(id=key("error", identity, name="name"), className="error", role="alert"),

@@ -198,7 +198,11 @@ def overrides(configuration: Configuration) -> tuple[str, ...]:
     chosen += [f"{group}={configuration.choices[group]}" for group in ("model", "physics", "economics")]
     fixed = ["price_dates=null"]
     return tuple(
-        [*chosen, *fixed, *(f"{_prefix(path)}{'.'.join(path)}={_literal(value)}" for path, value in changes(configuration))]
+        [
+            *chosen,
+            *fixed,
+            *(f"{_prefix(path)}{'.'.join(path)}={_literal(value)}" for path, value in changes(configuration)),
+        ]
     )
 
 

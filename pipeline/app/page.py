@@ -19,9 +19,9 @@ TABS = {
     "results": "Results",
 }
 INTRODUCTION = (
-    "How large a training run can a chip still do well? Each line is one kind of cluster: towards the right the runs "
-    "grow, and where a line bends down, moving data takes over from computing. Twelve years of chips moved that bend "
-    "far to the right; drag any number to see what moves it."
+    "On each kind of cluster, how well do ever larger three-month training runs still use their chips: where a line "
+    "bends down, moving data takes over from computing. Drag or type any number to see what moves that point; add and "
+    "copy configurations to compare them."
 )
 CAVEAT = {
     "epoch2024": "Physics epoch2024: multilayer perceptrons, no attention, no failures: higher than in practice.",
@@ -38,11 +38,12 @@ BASES = (
     "emissions_kg",
     "site_power_w",
 )
-GRAPH: dict[str, Any] = {
+GRAPH: Any = {
     "displaylogo": False,
     "responsive": True,
     "toImageButtonOptions": {"format": "svg", "filename": "flopscape"},
-    "modeBarButtonsToRemove": ["lasso2d", "select2d"],
+    "modeBarButtonsToRemove": ["lasso2d", "select2d", "sendChartToCloud"],  # the last would upload
+    "plotlyServerURL": "",
 }
 
 
@@ -88,7 +89,7 @@ def _results_panel(results: Path) -> list[Any]:
                 dcc.Textarea(
                     id="results-sql",
                     className="wide",
-                    spellCheck="false",
+                    spellCheck=False,
                     value="select hardware, count(*) as rows\nfrom points group by all",
                 ),
                 html.Button("Run SQL", id="results-run"),
@@ -106,10 +107,12 @@ def _results_panel(results: Path) -> list[Any]:
 
 
 def _panels(results: Path) -> list[Any]:
-    share = {"min": 0.3, "max": 0.99, "step": 0.01, "value": 0.8}
+    share: dict[str, Any] = {"min": 0.3, "max": 0.99, "step": 0.01, "value": 0.8}
     bases = [{"label": f"{each.replace('_', ' ')}: {GLOSSARY[each].meaning}", "value": each} for each in BASES]
     return [
-        _panel("utilisation", [html.Div([html.Label("Across"), _radio("x", AXES, "training_flop")]), _graph("utilisation")]),
+        _panel(
+            "utilisation", [html.Div([html.Label("Across"), _radio("x", AXES, "training_flop")]), _graph("utilisation")]
+        ),
         _panel(
             "parallelism",
             [_radio("parallelism-kind", {"share": "shares", "degree": "degrees"}, "share"), _graph("parallelism")],
@@ -141,7 +144,10 @@ def _panels(results: Path) -> list[Any]:
         _panel(
             "run",
             [
-                html.Div([_menu("run-configuration", "Configuration", []), _menu("run-point", "Run", [])], className="controls"),
+                html.Div(
+                    [_menu("run-configuration", "Configuration", []), _menu("run-point", "Run", [])],
+                    className="controls",
+                ),
                 html.Div(id="run", className="scroll"),
             ],
         ),
@@ -156,7 +162,7 @@ def layout(results: Path) -> html.Div:
             title,
             id={"type": "tab", "name": name},
             role="tab",
-            className="tab",
+            className="view",
             **{"aria-selected": "true" if name == "utilisation" else "false"},  # pyright: ignore[reportArgumentType]
         )
         for name, title in TABS.items()
@@ -187,7 +193,11 @@ def layout(results: Path) -> html.Div:
             html.Div(
                 [
                     html.Div(
-                        [html.Div(id="cards"), html.Button("Add a configuration", id="add"), html.Div(id="notice", className="error")],
+                        [
+                            html.Div(id="cards"),
+                            html.Button("Add a configuration", id="add"),
+                            html.Div(id="notice", className="error"),
+                        ],
                         className="side",
                     ),
                     html.Main(

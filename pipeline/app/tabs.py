@@ -68,7 +68,12 @@ def _asked(result: Answer, query: str, parameters: Mapping[str, str | float]) ->
         connection.close()
 
 
-STOPS = {"time": "no cluster ends in time", "memory": "memory", "no_layout": "no layout divides the model", "": "the sweep ends"}
+STOPS = {
+    "time": "no cluster ends in time",
+    "memory": "memory",
+    "no_layout": "no layout divides the model",
+    "": "the sweep ends",
+}
 
 
 def largest_table(answers: Mapping[str, Any] | None, linear_share: float) -> html.Table:
@@ -117,7 +122,9 @@ def _at(each: Series, training_flop: float) -> int | None:
     return int(rows[np.argmin(costs)])
 
 
-def cost_table(answers: Mapping[str, Any] | None, training_flop: float, baseline: str, bases: Sequence[str]) -> html.Table:
+def cost_table(
+    answers: Mapping[str, Any] | None, training_flop: float, baseline: str, bases: Sequence[str]
+) -> html.Table:
     """Return every basis of one size of run, and its ratio to the baseline configuration."""
     found = {each.position: each for each in series(answers)}
     ids = {configuration.id: place for configuration, _, place in shown(answers)}
@@ -172,7 +179,11 @@ def run_page(answers: Mapping[str, Any] | None, identity: str | None, scenario: 
     others = {name: value for name, value in outcome.items() if name not in times}
     changed = {name.rsplit(".", 1)[1] for name in configuration.numbers}
     blocks = [
-        ("One step", ["part", "seconds", "share of the step"], [[_word(k), v, _share(v, step_s)] for k, v in times.items()]),
+        (
+            "One step",
+            ["part", "seconds", "share of the step"],
+            [[_word(k), v, _share(v, step_s)] for k, v in times.items()],
+        ),
         ("Outcome", ["quantity", "value", "unit"], [[_word(k), v, _unit(k)] for k, v in others.items()]),
         (
             f"Layout: best of {whole['candidate_count']:,} on {whole['accelerator_count']:,} accelerators",
@@ -182,7 +193,8 @@ def run_page(answers: Mapping[str, Any] | None, identity: str | None, scenario: 
         ("Cost and energy", ["basis", "value", "unit"], [[_word(k), v, _unit(k)] for k, v in whole["cost"].items()]),
     ]
     inputs = [
-        [_word(each["name"]), each["value"], each["unit"], each["meaning"], _origin(each, changed)] for each in whole["inputs"]
+        [_word(each["name"]), each["value"], each["unit"], each["meaning"], _origin(each, changed)]
+        for each in whole["inputs"]
     ]
     found = [html.Div([html.H3(title), table(heads, rows)], className="block") for title, heads, rows in blocks]
     share = f"{whole['assumed_input_fraction']:.0%} of them are assumptions or unverified"
