@@ -53,6 +53,7 @@ LANES = 256  # layouts of one scenario in one block
 BLOCK_CHUNK = 64  # blocks in one call
 POINT_CHUNK = 8192
 SEARCH_POINTS = 16384
+FEW_POINTS = 256
 NEVER_DIVIDES = 1e30
 
 
@@ -111,8 +112,12 @@ def kernel(name: str, level_count: int) -> Callable[..., Any]:
 
 
 def in_chunks(run: Callable[..., Any], points: Matrix, chunk: int, *constants: Any) -> list[NDArray[Any]]:
-    """Return the outputs of a kernel over all points: one chunk shape, the tail padded with its last point."""
+    """Return the outputs of a kernel over all points: one chunk shape, the tail padded with its last point.
+
+    Few points take a small chunk instead, so that most of the work is not padding.
+    """
     count = points.shape[1]
+    chunk = min(chunk, FEW_POINTS) if count <= FEW_POINTS else chunk
     pieces = []
     for start in range(0, count, chunk):
         part = points[:, start : start + chunk]
@@ -176,8 +181,8 @@ def placement_outcomes(
     chunk = max(1, SEARCH_POINTS // padded.shape[1])
     values = in_chunks(_flat(lambda part: run(scenario, part, padded, physics)), layouts, chunk)
     keep, cut = lowers.shape[1], len(PLACED_FIELDS)
-    placed = {name: each[:, :keep] for name, each in zip(PLACED_FIELDS, values[:cut], strict=True)}
-    unplaced = dict(zip(LAYOUT_FIELDS, values[cut:-1], strict=True))
+    placed: dict[str, Matrix] = {name: each[:, :keep] for name, each in zip(PLACED_FIELDS, values[:cut], strict=True)}
+    unplaced: dict[str, Matrix] = dict(zip(LAYOUT_FIELDS, values[cut:-1], strict=True))
     return placed, unplaced, values[-1][:, :keep]
 
 
@@ -208,11 +213,16 @@ def site_outcomes(rows: Matrix) -> dict[str, Matrix]:
     return dict(zip(field_names(SiteOutcome), values, strict=True))
 
 
-def transformer_outcomes(points: Matrix, constants: Constants) -> dict[str, NDArray[np.float64]]:
-    """Return every field of `TransformerOutcome` for packed points (rows of `transformer_names`)."""
+def transformer_outcomes(
+    points: Matrix, constants: Constants, chunk: int = POINT_CHUNK
+) -> dict[str, NDArray[np.float64]]:
+    """Return every field of `TransformerOutcome` for packed points (rows of `transformer_names`).
+
+    A caller that evaluates few points often names a smaller chunk; each size is compiled once.
+    """
     if points.shape[1] == 0:
         return {name: np.zeros(0) for name in field_names(TransformerOutcome)}
-    values = in_chunks(kernel("transformer", 0), points, POINT_CHUNK, constants)
+    values = in_chunks(kernel("transformer", 0), points, chunk, constants)
     return dict(zip(field_names(TransformerOutcome), values, strict=True))
 
 

@@ -19,6 +19,7 @@ FREEDOM = 3.0  # degrees of freedom of the Student-t loss
 DIFFERENCE = 1e-5  # step of the logarithm in central differences
 LONGEST_STEP, EARLY_STEPS, EARLY_SHARE = 0.4, 3, 0.7
 CLOSE = 1e-4
+CHUNK = 256  # runs in one call: few, and evaluated thousands of times
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +46,7 @@ class Problem:
     def predicted(self, offsets: Float64) -> Float64:
         """Return the prediction of every run."""
         constants = constants_bundle({**self.constants, **self.values(offsets)})
-        return transformer_outcomes(self.points, constants)[self.field]
+        return transformer_outcomes(self.points, constants, CHUNK)[self.field]
 
     def slopes(self, offsets: Float64) -> Float64:
         """Return d log prediction / d log constant, an array (run, constant), by central differences."""

@@ -12,6 +12,7 @@ from typing import Any
 from pipeline.runs_table import Row
 
 DEFAULT_YEAR = 2024.0
+FIRST_YEAR = 2012.0  # a year before has been misread
 OWN, GENERIC, EARLY, UNFUSED = "own", "generic", "early", "unfused"
 
 
@@ -220,8 +221,8 @@ def year_and_release(row: Row, flags: list[str]) -> tuple[float, float]:
     first of the year.
     """
     version = re.search(r"\b(\d\d)\.(\d\d)", row["framework"])
-    year = row["year"]
-    if not year:
+    year = row["year"] or 0.0
+    if year < FIRST_YEAR:
         flags.append("year")
         year = 2000.0 + float(version[1]) if version else DEFAULT_YEAR
     return year, float(version[0]) if version else year - 2000.0
