@@ -118,7 +118,9 @@ class Page:
         before = self.answered()
         selector = f"""section.card:nth-child({card}) input[id*='"{name}"'][id*='"field"']"""
         element = self.one(selector)
-        self.run("for (let e = arguments[0]; e; e = e.parentElement) if (e.tagName === 'DETAILS') e.open = true", element)
+        self.run(
+            "for (let e = arguments[0]; e; e = e.parentElement) if (e.tagName === 'DETAILS') e.open = true", element
+        )
         self.run("arguments[0].scrollIntoView({block: 'center'})", element)
         element.click()
         element.send_keys("\ue009" + "a" + "\ue000", "\ue003", text, "\ue004")

@@ -8,7 +8,6 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pyarrow.parquet as pq
 
-
 SLIDER_STEP = 0.05  # a slider moves in hundredths of two decades
 
 
