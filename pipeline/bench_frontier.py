@@ -3,6 +3,7 @@
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -52,7 +53,8 @@ def write_points(path: Path, rows: int) -> None:
         table = made_up_points(min(BLOCK, rows - first), first, generator)
         if writer is None:
             texts = [field.name for field in table.schema if pa.types.is_dictionary(field.type)]
-            writer = pq.ParquetWriter(path, table.schema, compression=COMPRESSION, use_dictionary=texts)
+            options: dict[str, Any] = {"use_dictionary": texts}  # pyarrow's stubs take no lists, pyarrow does
+            writer = pq.ParquetWriter(path, table.schema, compression=COMPRESSION, **options)
         writer.write_table(table)
     assert writer is not None
     writer.close()

@@ -96,7 +96,7 @@ def asked_rows(connection: duckdb.DuckDBPyConnection, spec: Mapping[str, Any]) -
     `where` keeps rows with given values; `largest` or `smallest` puts the row that is so in a column first.
     """
     columns, found = ask(connection, read_query(spec["query"]), spec.get("parameters"))
-    rows = [dict(zip(columns, each, strict=True)) for each in found]
+    rows: list[Row] = [dict(zip(columns, each, strict=True)) for each in found]
     for name, wanted in (spec.get("where") or {}).items():
         _known_column(name, columns, spec)
         values = wanted if isinstance(wanted, list | tuple) else [wanted]

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline import plan
+from pipeline import plan, plan_input
 from pipeline.config import compose_study
 from pipeline.errors import UserError
 from pipeline.grid import build_grid
@@ -21,8 +21,8 @@ ROUNDING = 1e-9  # sums of parts of a step in another order
 
 @pytest.fixture(scope="module")
 def planned():
-    overrides, wanted, config = plan.read_arguments([*SMALL, "layout.tensor_ranks=4"])
-    return plan.make_plans(plan.compose_plan(overrides, config, None), wanted)
+    overrides, wanted, config = plan_input.read_arguments([*SMALL, "layout.tensor_ranks=4"])
+    return plan.make_plans(plan_input.compose_plan(overrides, config, None), wanted)
 
 
 def test_the_best_layout_is_that_of_a_sweep(planned):
@@ -47,28 +47,28 @@ def test_degrees_multiply_memory_fits_and_parts_add_up(planned):
 def test_next_best_and_hand_given_are_no_faster_and_are_what_they_say(planned):
     for each in planned["plans"]:
         best, other, given = each["best"]["layout"], each["next_best"], each["given"]
-        assert other["time_ratio"] >= 1 and any(other["layout"][name] != best[name] for name in plan.DEGREES)
+        assert other["time_ratio"] >= 1 and any(other["layout"][name] != best[name] for name in plan_input.DEGREES)
         assert given["layout"]["tensor_ranks"] == 4 and given["time_ratio"] >= 1
         assert best["tensor_ranks"] != 4 and given["time_ratio"] > 1  # else the test would say nothing
 
 
 def test_a_hand_given_layout_that_cannot_be_says_what_can():
-    overrides, wanted, _ = plan.read_arguments([*SMALL, "layout.tensor_ranks=3"])
-    given = plan.make_plans(plan.compose_plan(overrides, None, None), wanted)["plans"][0]["given"]
+    overrides, wanted, _ = plan_input.read_arguments([*SMALL, "layout.tensor_ranks=3"])
+    given = plan.make_plans(plan_input.compose_plan(overrides, None, None), wanted)["plans"][0]["given"]
     assert given == {"is_possible": False, "reason": "tensor_ranks = 3: none such divides; choose one of 1, 2, 4, 8"}
 
 
 def test_what_does_not_fit_names_the_least_memory_and_the_smallest_cluster_that_holds_it():
-    overrides, _, _ = plan.read_arguments(["model=llama3_70b", "hardware=h100_sxm5", "accelerators=4", "tokens=1e12"])
-    result = plan.make_plans(plan.compose_plan(overrides, None, None), {})
+    overrides, _, _ = plan_input.read_arguments(
+        ["model=llama3_70b", "hardware=h100_sxm5", "accelerators=4", "tokens=1e12"]
+    )
+    result = plan.make_plans(plan_input.compose_plan(overrides, None, None), {})
     (found,) = result["plans"]
     assert not found["fits"] and found["least_memory_byte"] > found["hbm_byte"]
     nearest = found["nearest"]
     assert nearest["fits"] and nearest["accelerator_count"] in (8, 16, 32, 64)
-    again, _, _ = plan.read_arguments(
-        ["model=llama3_70b", "hardware=h100_sxm5", f"accelerators={nearest['accelerator_count'] // 2}", "tokens=1e12"]
-    )
-    (half,) = plan.make_plans(plan.compose_plan(again, None, None), {})["plans"]
+    again, _, _ = plan_input.read_arguments([*asked, f"accelerators={nearest['accelerator_count'] // 2}"])
+    (half,) = plan.make_plans(plan_input.compose_plan(again, None, None), {})["plans"]
     assert not half["fits"]
 
 
