@@ -96,7 +96,7 @@ def run_inputs(
     stack, year = stack_of(row, flags)
     precision = precision_of(row, chip, flags)
     links = run_links(row, chip)
-    transformer = run_transformer(row, stack, known_model(row["model_name"], models), flags)
+    transformer = run_transformer(row, stack, known_model(row, models), flags)
     layout = run_layout(row, stack, links["domain_ranks"], batch, flags)
     software = run_software(row, stack, year, chip, precision, layout)
     numbers = {**accelerator_fields(chip, precision), **links, **transformer, **layout, **software}

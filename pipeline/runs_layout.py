@@ -29,10 +29,17 @@ RECOMPUTE_FIELDS = (
 )
 
 
-def known_model(name: str, models: Mapping[str, ModelShape]) -> ModelShape | None:
-    """Return the catalogue's entry of a model by its name, spelling aside."""
+def known_model(row: Row, models: Mapping[str, ModelShape]) -> ModelShape | None:
+    """Return the catalogue's entry of a run's model: by its name, spelling aside, or by the longest it starts with.
+
+    Where only the start of the name agrees, the width must agree too: a smaller sibling is another model.
+    """
+    name = re.sub("[^a-z0-9]", "", row["model_name"].lower())
     plain = {re.sub("[^a-z0-9]", "", each): model for each, model in models.items()}
-    return plain.get(re.sub("[^a-z0-9]", "", name.lower()))
+    if name in plain:
+        return plain[name]
+    near = [each for each, model in plain.items() if name.startswith(each) and model.d_model == row["d_model"]]
+    return plain[max(near, key=len)] if near else None
 
 
 def run_transformer(row: Row, stack: Stack, known: ModelShape | None, flags: list[str]) -> dict[str, float]:

@@ -193,10 +193,11 @@ def test_stack_of_a_run(tmp_path: Path, framework: str, year: str, stack: str) -
     assert runs.about["stack"].to_list() == [stack]
 
 
-def test_latent_attention_comes_from_the_catalogue(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["DeepSeek-V3", "deepseek_v3", "DeepSeek V3 671B"])
+def test_latent_attention_comes_from_the_catalogue(tmp_path: Path, name: str) -> None:
     shape = {"n_layers": "61", "d_model": "7168", "n_heads": "128", "n_kv_heads": "128", "d_ff": "18432"}
     experts = {"n_experts": "256", "top_k": "8", "n_shared_experts": "1", "moe_d_ff": "2048", "ep": "32", "tp": "1"}
-    runs = read_runs(written(tmp_path, {"model_name": "DeepSeek-V3", **shape, **experts}))
+    runs = read_runs(written(tmp_path, {"model_name": name, **shape, **experts}))
     got = {name: float(values[0]) for name, values in runs.columns.items()}
     assert (got["key_value_rank_width"], got["query_rank_width"], got["rope_width"]) == (512, 1536, 64)
     assert got["moe_layer_fraction"] == pytest.approx(58 / 61)
