@@ -166,11 +166,10 @@ def reference_model(folder):
     )
 
 
-def header(name):
+def header(name: str) -> dict[str, str]:
     lines = (FOLDER / f"{name}.yaml").read_text().splitlines()
-    return dict(
-        re.fullmatch(r"# ([A-Z]\w+):\s+(.+)", line).groups() for line in lines if re.match(r"# [A-Z]\w+:", line)
-    )
+    found = [re.fullmatch(r"# ([A-Z]\w+):\s+(.+)", line) for line in lines]
+    return {match[1]: match[2] for match in found if match}
 
 
 def test_all_nine_are_there_and_each_has_a_tiny_form():

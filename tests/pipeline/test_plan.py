@@ -59,9 +59,8 @@ def test_a_hand_given_layout_that_cannot_be_says_what_can():
 
 
 def test_what_does_not_fit_names_the_least_memory_and_the_smallest_cluster_that_holds_it():
-    overrides, _, _ = plan_input.read_arguments(
-        ["model=llama3_70b", "hardware=h100_sxm5", "accelerators=4", "tokens=1e12"]
-    )
+    asked = ["model=llama3_70b", "hardware=h100_sxm5", "tokens=1e12"]
+    overrides, _, _ = plan_input.read_arguments([*asked, "accelerators=4"])
     result = plan.make_plans(plan_input.compose_plan(overrides, None, None), {})
     (found,) = result["plans"]
     assert not found["fits"] and found["least_memory_byte"] > found["hbm_byte"]

@@ -7,6 +7,7 @@ from pipeline.config import compose_study
 from pipeline.distinct import search_distinct
 from pipeline.errors import UserError
 from pipeline.grid import build_grid, scenario_table
+from pipeline.physics import PhysicsEntry
 from pipeline.search import search
 from pipeline.simulate import run_unit
 
@@ -95,7 +96,9 @@ def test_scenarios_that_differ_in_prices_are_searched_once_with_the_same_winners
     grid = grid_of("price_dates=[release, 2024, 2025]", "axes.hbm_byte_per_s_ratio=[1,2]")
     block = grid.blocks[0]
     table = scenario_table(block, block.columns(np.arange(block.size)))
-    one, other = (f(table, block.physics.physics, block.physics.rules) for f in (search_distinct, search))
+    assert isinstance(block.physics, PhysicsEntry)
+    one = search_distinct(table, block.physics.physics, block.physics.rules)
+    other = search(table, block.physics.physics, block.physics.rules)
     assert block.size == 6
     np.testing.assert_array_equal(one.layout, other.layout)
     np.testing.assert_array_equal(one.candidate_count, other.candidate_count)
