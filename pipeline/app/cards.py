@@ -179,7 +179,7 @@ def card(configuration: Configuration, values: Mapping[str, Any], name: str) -> 
         body = html.Div(section(identity, group, choices, values), id=key("section", identity, group=group))
         changed = any(each.name in values for each in _fields(group, choices))
         folded = html.Details(
-            [html.Summary("Numbers" if group in GROUPS else "Run"), body], open=changed or group == "run"
+            [html.Summary("Numbers" if group in GROUPS else "Run"), body], open=changed or group in ("run", "hardware")
         )
         sections.append(html.Div([*menus, folded], className=f"group {group}"))
     errors = [

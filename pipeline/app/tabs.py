@@ -82,15 +82,14 @@ def largest_table(answers: Mapping[str, Any] | None, linear_share: float) -> htm
     for configuration, result, _ in shown(answers):
         linear = _asked(result, "end_of_linear_scaling", {"linear_share": linear_share})
         most = _asked(result, "largest_feasible_run", {})
+        linear_flop = linear.get("end_of_linear_training_flop")
+        beyond = " or more" if linear.get("is_beyond_sweep") else ""
         rows.append(
             [
                 configuration.name,
-                configuration.choices["hardware"],
-                configuration.choices["model"],
-                linear.get("end_of_linear_training_flop") or "nowhere",
+                f"{linear_flop:.4g}{beyond}" if linear_flop else "nowhere",
                 linear.get("accelerator_count"),
                 linear.get("model_flop_utilisation_fraction"),
-                "yes" if linear.get("is_beyond_sweep") else "no",
                 most.get("largest_training_flop") or "none",
                 most.get("accelerator_count"),
                 most.get("model_flop_utilisation_fraction"),
@@ -99,10 +98,10 @@ def largest_table(answers: Mapping[str, Any] | None, linear_share: float) -> htm
             ]
         )
     share = f"{linear_share:.0%}"
-    columns = ["configuration", "chip", "model", f"linear ({share}) up to, FLOP", "chips", "MFU", "beyond the sweep"]
+    columns = ["configuration", f"linear ({share}) up to, FLOP", "chips", "MFU"]
     columns += ["largest run at all, FLOP", "its chips", "its MFU", "days", "stopped by"]
     meaning = f"largest run whose MFU is at least {share} of the share of peak that large matmuls reach"
-    return table(columns, rows, {columns[3]: meaning})
+    return table(columns, rows, {columns[1]: meaning})
 
 
 def sizes(answers: Mapping[str, Any] | None) -> list[float]:
