@@ -29,17 +29,7 @@ def explanation(runs: Runs, run_id: str, file: str) -> dict[str, Any]:
     one = {name: values[index : index + 1] for name, values in runs.columns.items()}
     outcome = transformer_outcomes(pack(one, transformer_names()), load_preset().constants_bundle)
     outcome = {name: float(values[0]) for name, values in outcome.items()}
-    declared = {each.name: each.metadata for each in fields(TransformerOutcome)}
-    step_s = outcome["step_time_s"]
-    parts = [
-        {
-            "name": name,
-            "time_s": outcome[name],
-            "step_fraction": outcome[name] / step_s,
-            "meaning": declared[name]["meaning"],
-        }
-        for name in PARTS
-    ]
+    parts = step_parts(outcome)
     stack = next(each for each in STACKS if each.id == about["stack"])
     return {
         "run": {name: about[name] for name in ABOUT},
@@ -50,7 +40,7 @@ def explanation(runs: Runs, run_id: str, file: str) -> dict[str, Any]:
             cls.__name__: {name: float(one[name][0]) for name in field_names(cls)} for cls in TRANSFORMER_BUNDLES
         },
         "measured_step_s": about["measured_step_s"],
-        "predicted_step_s": step_s,
+        "predicted_step_s": outcome["step_time_s"],
         "step_parts": parts,
         "parts_sum_s": sum(each["time_s"] for each in parts),
         "measured_byte": about["measured_byte"],
@@ -59,6 +49,16 @@ def explanation(runs: Runs, run_id: str, file: str) -> dict[str, Any]:
         "model_flop_utilisation_fraction": outcome["model_flop_utilisation_fraction"],
         "hardware_flop_utilisation_fraction": outcome["hardware_flop_utilisation_fraction"],
     }
+
+
+def step_parts(outcome: Mapping[str, float]) -> list[dict[str, Any]]:
+    """Return each part of a step: its time, its share of the step, what it is."""
+    meanings = {each.name: each.metadata["meaning"] for each in fields(TransformerOutcome)}
+    whole_s = outcome["step_time_s"]
+    return [
+        {"name": name, "time_s": outcome[name], "step_fraction": outcome[name] / whole_s, "meaning": meanings[name]}
+        for name in PARTS
+    ]
 
 
 def explanation_text(told: Mapping[str, Any]) -> str:
