@@ -185,7 +185,7 @@ def read_parameter(text: str) -> tuple[str, str | float]:
     """Return (name, value) of `name=value`; what reads as a number is one."""
     name, equals, value = text.partition("=")
     if not equals or not re.fullmatch(r"[a-z_]\w*", name):
-        raise UserError(f"command line: {text}: must be name=value; parameters stand in `flopscape query --list`")
+        raise UserError(f"command line: {text}: must be name=value; parameters stand in `flopscape query NAME --list`")
     try:
         return name, float(value)
     except ValueError:
@@ -204,12 +204,16 @@ def find_query(text: str) -> Query:
 
 
 def list_text() -> str:
-    """Return every question with its grain and parameters, as text."""
-    lines = []
-    for query in map(read_query, query_names()):
-        lines += [query.name, f"  {query.question}", f"  one row per {query.grain}"]
-        lines += [f"  {each.name}=... {each.meaning} (default: {each.default})" for each in query.parameters]
-    return "\n".join(lines)
+    """Return every question that comes with flopscape, one line each."""
+    width = max(map(len, query_names()))
+    return "\n".join(f"{query.name:<{width}}  {query.question}" for query in map(read_query, query_names()))
+
+
+def description_text(query: Query) -> str:
+    """Return one question with its grain, parameters and columns."""
+    lines = [query.name, f"  {query.question}", f"  one row per {query.grain}"]
+    lines += [f"  {each.name}=... {each.meaning} (default: {each.default})" for each in query.parameters]
+    return "\n".join([*lines, *(f"  {each.name} [{each.unit or 'text'}] {each.meaning}" for each in query.columns)])
 
 
 def main(argv: Sequence[str]) -> int:
@@ -220,11 +224,13 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--results", help="results folder or URL (default: the newest under outputs/)")
     parser.add_argument("--format", choices=FORMATS, default="table", help="default: table, with rounded numbers")
     parser.add_argument("--output", help="write there instead of printing")
-    parser.add_argument("--list", action="store_true", help="list the questions that come with flopscape")
+    parser.add_argument(
+        "--list", action="store_true", help="list the questions, or with one: its parameters and columns"
+    )
     parser.add_argument("--shell", action="store_true", help="type SQL line by line")
     options = parser.parse_args(argv)
     if options.list:
-        print(list_text())
+        print(description_text(read_query(options.query)) if options.query else list_text())
         return 0
     if not options.query and not options.shell:
         raise UserError("command line: query: nothing asked; name a question (`flopscape query --list`) or write SQL")

@@ -292,9 +292,14 @@ def test_a_file_of_ones_own(results_folder, tmp_path, capsys):
     assert capsys.readouterr().out == "least,n\n3.0,16\n"
 
 
-def test_list_names_every_question(capsys):
+def test_list_has_a_line_for_every_question_and_one_in_full(capsys):
     q.main(["--list"])
-    assert set(q.query_names()) <= set(capsys.readouterr().out.split())
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == q.query_names()
+    assert all(line.endswith("?") for line in lines)
+    q.main(["cost_ratio", "--list"])
+    said = capsys.readouterr().out
+    assert "baseline=..." in said and "total_ratio [1]" in said and "one row per pair" in said
 
 
 def test_shell_answers_goes_on_after_a_mistake_and_ends(connection):
