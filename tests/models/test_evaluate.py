@@ -1,0 +1,121 @@
+"""Batching changes nothing: a batch is a Python loop over points, in any chunk, compiled once."""
+
+from functools import lru_cache
+
+import jax.numpy as jnp
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from models import evaluate
+from models.evaluate import best_placements, bounds, kernel, outcomes, padded_placements, placement_outcomes
+from models.outcome import Outcome
+from models.packed import bound_of_layout, outcome_of_point, placed_step
+from models.packing import field_names
+from pipeline.bench_work import Candidates
+
+COMPILED = 1e-12  # XLA fuses a*b+c and reorders sums; a loop over single points does not
+LEVELS = 2
+
+
+@lru_cache
+def candidates() -> Candidates:
+    return Candidates()
+
+
+@lru_cache
+def placed() -> np.ndarray:
+    """Return real candidates spread over the sweep's scenarios and placements."""
+    found = candidates()
+    layout, way = np.nonzero(found.divides)
+    some = np.linspace(0, len(layout) - 1, 4000).astype(int)
+    points, lower = found.points[:, layout[some]], found.lowers[:, way[some]]
+    top = points[found.scenario_rows :][:5] / lower
+    return np.concatenate([points, lower, top])
+
+
+indices = st.lists(st.integers(0, 3999), min_size=1, max_size=5)
+
+
+@settings(max_examples=6, deadline=None)
+@given(indices)
+def test_a_batch_of_points_is_a_loop_over_points(chosen):
+    points = placed()[:, chosen]
+    batched = outcomes(points, candidates().physics, LEVELS)
+    for at in range(len(chosen)):
+        alone = outcome_of_point(jnp.asarray(points[:, at]), candidates().physics, LEVELS)
+        for name, value in zip(field_names(Outcome), alone, strict=True):
+            np.testing.assert_allclose(batched[name][at], float(value), rtol=COMPILED)
+
+
+@settings(max_examples=3, deadline=None)
+@given(st.lists(st.integers(0, 20000), min_size=1, max_size=2))
+def test_the_best_placement_is_that_of_a_loop_over_placements(chosen):
+    found = candidates()
+    points = found.points[:, chosen]
+    time_s, traffic_s, way = best_placements(points, found.lowers, found.physics, LEVELS)
+    for at in range(len(chosen)):
+        keys = []
+        for index in range(found.lowers.shape[1]):
+            lower = jnp.asarray(found.lowers[:, index])
+            step_s, traffic = placed_step(jnp.asarray(points[:, at]), lower, found.physics, LEVELS)
+            keys.append((float(step_s), float(traffic), index))
+        assert np.isclose(time_s[at], min(keys)[0], rtol=COMPILED)
+        chosen_key = keys[int(way[at])]
+        assert np.isclose(chosen_key[0], min(keys)[0], rtol=COMPILED) and np.isclose(chosen_key[1], traffic_s[at])
+
+
+@settings(max_examples=25, deadline=None)
+@given(indices)
+def test_no_placement_beats_the_bound(chosen):
+    points = placed()[:, chosen]
+    rows = candidates().points.shape[0]
+    bound_s, fits = bounds(points[:rows], candidates().physics, LEVELS)
+    outcome = outcomes(points, candidates().physics, LEVELS)
+    assert (bound_s <= outcome["step_time_s"] * (1 + COMPILED)).all()
+    assert (fits == outcome["fits_in_memory"]).all()
+    alone, _ = bound_of_layout(jnp.asarray(points[:rows, 0]), candidates().physics, LEVELS)
+    np.testing.assert_allclose(bound_s[0], float(alone), rtol=COMPILED)
+
+
+def test_all_placements_of_a_scenario_are_its_points_one_by_one():
+    found = candidates()
+    scenario = found.points[: found.scenario_rows, 0]
+    layouts = found.points[found.scenario_rows :, :300]
+    fields, by_layout, divides = placement_outcomes(scenario, layouts, found.lowers, found.physics, LEVELS)
+    layout, way = np.nonzero(divides)
+    lower = found.lowers[:, way]
+    top = layouts[:5, layout] / lower
+    points = np.concatenate([np.repeat(scenario[:, None], len(layout), axis=1), layouts[:, layout], lower, top])
+    expected = outcomes(points, found.physics, LEVELS)
+    for name, values in fields.items():
+        np.testing.assert_allclose(values[layout, way], expected[name], rtol=COMPILED)
+    for name, values in by_layout.items():
+        np.testing.assert_allclose(values[layout], expected[name], rtol=COMPILED)
+
+
+def test_chunks_do_not_change_a_bit():
+    points = np.concatenate([placed()] * 3, axis=1)  # more than one chunk, and a tail
+    whole = outcomes(points, candidates().physics, LEVELS)
+    parts = [outcomes(points[:, start : start + 5000], candidates().physics, LEVELS) for start in (0, 5000, 10000)]
+    for name, values in whole.items():
+        assert np.array_equal(values, np.concatenate([part[name] for part in parts]))
+
+
+def test_nothing_is_compiled_again_from_chunk_to_chunk():
+    run = kernel("outcome", LEVELS)
+    for size in (300, 9000, 4000, 8192, 257, 12000):
+        outcomes(np.resize(placed(), (placed().shape[0], size)), candidates().physics, LEVELS)
+    assert run._cache_size() <= 2  # the chunk, and the small one for few points
+    assert run is kernel("outcome", LEVELS)
+
+
+def test_placements_are_padded_to_few_widths_with_such_as_divide_nothing():
+    widths = {padded_placements(np.ones((5, count))).shape[1] for count in range(1, 129)}
+    assert len(widths) <= 4 * 4 + 1
+    padded = padded_placements(np.ones((5, 20)))
+    assert (padded[:, 20:] == evaluate.NEVER_DIVIDES).all()
+
+
+def test_no_points_are_no_outcomes():
+    assert all(len(values) == 0 for values in outcomes(np.zeros((60, 0)), candidates().physics, LEVELS).values())
