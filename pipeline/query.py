@@ -225,7 +225,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--format", choices=FORMATS, default="table", help="default: table, with rounded numbers")
     parser.add_argument("--output", help="write there instead of printing")
     parser.add_argument(
-        "--list", action="store_true", help="list the questions, or with one: its parameters and columns"
+        "--list", action="store_true", help="list the questions; after a name: that one in full"
     )
     parser.add_argument("--shell", action="store_true", help="type SQL line by line")
     options = parser.parse_args(argv)
