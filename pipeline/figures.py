@@ -12,13 +12,20 @@ from plotly.subplots import make_subplots
 
 from pipeline.columns import GLOSSARY
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#7F7F7F")  # Okabe and Ito: for all eyes
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")  # Okabe and Ito: for all eyes
 DARK_COLOURS = ("#56B4E9", "#F0803C", "#2FBF92", "#E39CC4", "#9AD2F5", "#E69F00", "#BFBFBF")
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 MARKERS = ("circle", "square", "diamond", "triangle-up", "x", "star", "cross", "triangle-down")
 PATTERNS = ("", "/", ".", "x", "\\", "-", "|", "+")
 DEGREES = ("data_ranks", "tensor_ranks", "pipeline_ranks", "expert_ranks", "context_ranks")
 PANEL_PIXELS = 300
+GRAPH: Any = {  # nothing that would upload a chart
+    "displaylogo": False,
+    "responsive": True,
+    "toImageButtonOptions": {"format": "svg", "filename": "flopscape"},
+    "modeBarButtonsToRemove": ["lasso2d", "select2d", "sendChartToCloud"],
+    "plotlyServerURL": "",
+}
 NOT_PARTS = ("step_time_s", "run_time_s")
 AXES = {
     "training_flop": "training compute, FLOP",

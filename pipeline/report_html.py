@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 from plotly.offline import get_plotlyjs
 from plotly.subplots import make_subplots
 
+from pipeline.figures import COLOURS, DASHES, GRAPH, MARKERS, PATTERNS
 from pipeline.query import read_query
 from pipeline.query_format import short_number, table_text
 from pipeline.study_figures import draw
@@ -16,10 +17,6 @@ from pipeline.study_figures import draw
 if TYPE_CHECKING:
     from pipeline.report import Answers, Row
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")  # Okabe and Ito: for all eyes
-DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
-MARKERS = ("circle", "square", "diamond", "triangle-up", "x", "star", "cross", "triangle-down")
-PATTERNS = ("", "/", ".", "x")
 SHARES = ("data_share", "tensor_share", "pipeline_share", "expert_share")
 PANEL_LIMIT, LINE_LIMIT = 12, 24
 PANEL_PIXELS, PANEL_GAP_PIXELS = 320, 100
@@ -165,7 +162,7 @@ def study_sections(answers: "Answers") -> list[tuple[str, str]]:
 
 
 def _figure(figure: go.Figure) -> str:
-    return figure.to_html(full_html=False, include_plotlyjs=False, config={"displaylogo": False, "responsive": True})
+    return figure.to_html(full_html=False, include_plotlyjs=False, config=GRAPH)
 
 
 def _origin(manifest: Any) -> str:

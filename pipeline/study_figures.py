@@ -6,13 +6,10 @@ from typing import Any
 
 import plotly.graph_objects as go
 
+from pipeline.figures import COLOURS, DASHES, MARKERS, PATTERNS
 from pipeline.query_format import short_number
 from pipeline.studies import Row, StudyFigure
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")  # Okabe and Ito: for all eyes
-DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
-MARKERS = ("circle", "square", "diamond", "triangle-up", "x", "star", "cross", "triangle-down")
-PATTERNS = ("", "/", ".", "x", "\\", "-", "+")
 HEIGHT_PIXELS = 480
 
 

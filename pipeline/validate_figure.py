@@ -8,6 +8,7 @@ import plotly.graph_objects as go
 import polars as pl
 from plotly.subplots import make_subplots
 
+from pipeline.figures import GRAPH
 from pipeline.query_format import short_number
 from pipeline.validate_scores import GROUPS
 
@@ -71,4 +72,4 @@ def write_figure(frame: pl.DataFrame, path: Path) -> None:
     note = f"{TITLE}. Line: predicted = measured; dotted: {BAND:.0%} either way."
     legend = {"orientation": "h", "y": -0.15}
     figure.update_layout(template="plotly_white", font={"size": 14}, title=note, height=640, legend=legend)
-    figure.write_html(path, include_plotlyjs=True, full_html=True, config={"displaylogo": False})
+    figure.write_html(path, include_plotlyjs=True, full_html=True, config=GRAPH)

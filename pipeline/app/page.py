@@ -7,7 +7,7 @@ from dash import dcc, html
 
 from pipeline.app.sandbox import result_names
 from pipeline.columns import GLOSSARY
-from pipeline.figures import AXES
+from pipeline.figures import AXES, GRAPH
 
 TABS = {
     "utilisation": "Utilisation",
@@ -38,13 +38,6 @@ BASES = (
     "emissions_kg",
     "site_power_w",
 )
-GRAPH: Any = {
-    "displaylogo": False,
-    "responsive": True,
-    "toImageButtonOptions": {"format": "svg", "filename": "flopscape"},
-    "modeBarButtonsToRemove": ["lasso2d", "select2d", "sendChartToCloud"],  # the last would upload
-    "plotlyServerURL": "",
-}
 
 
 def _radio(identity: str, options: dict[str, str], value: str) -> dcc.RadioItems:
