@@ -1,7 +1,8 @@
 """Batching changes nothing: a batch is a Python loop over points, in any chunk, compiled once."""
 
-from functools import lru_cache
+from functools import lru_cache, partial
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from hypothesis import given, settings
@@ -34,21 +35,27 @@ def placed() -> np.ndarray:
     return np.concatenate([points, lower, top])
 
 
+@lru_cache
+def one_by_one(function):
+    """Return a function of one point, compiled as such: what a loop calls."""
+    return jax.jit(partial(function, level_count=LEVELS))
+
+
 indices = st.lists(st.integers(0, 3999), min_size=1, max_size=5)
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(indices)
 def test_a_batch_of_points_is_a_loop_over_points(chosen):
     points = placed()[:, chosen]
     batched = outcomes(points, candidates().physics, LEVELS)
     for at in range(len(chosen)):
-        alone = outcome_of_point(jnp.asarray(points[:, at]), candidates().physics, LEVELS)
+        alone = one_by_one(outcome_of_point)(jnp.asarray(points[:, at]), candidates().physics)
         for name, value in zip(field_names(Outcome), alone, strict=True):
             np.testing.assert_allclose(batched[name][at], float(value), rtol=COMPILED)
 
 
-@settings(max_examples=3, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.lists(st.integers(0, 20000), min_size=1, max_size=2))
 def test_the_best_placement_is_that_of_a_loop_over_placements(chosen):
     found = candidates()
@@ -58,7 +65,7 @@ def test_the_best_placement_is_that_of_a_loop_over_placements(chosen):
         keys = []
         for index in range(found.lowers.shape[1]):
             lower = jnp.asarray(found.lowers[:, index])
-            step_s, traffic = placed_step(jnp.asarray(points[:, at]), lower, found.physics, LEVELS)
+            step_s, traffic = one_by_one(placed_step)(jnp.asarray(points[:, at]), lower, found.physics)
             keys.append((float(step_s), float(traffic), index))
         assert np.isclose(time_s[at], min(keys)[0], rtol=COMPILED)
         chosen_key = keys[int(way[at])]
@@ -74,7 +81,7 @@ def test_no_placement_beats_the_bound(chosen):
     outcome = outcomes(points, candidates().physics, LEVELS)
     assert (bound_s <= outcome["step_time_s"] * (1 + COMPILED)).all()
     assert (fits == outcome["fits_in_memory"]).all()
-    alone, _ = bound_of_layout(jnp.asarray(points[:rows, 0]), candidates().physics, LEVELS)
+    alone, _ = one_by_one(bound_of_layout)(jnp.asarray(points[:rows, 0]), candidates().physics)
     np.testing.assert_allclose(bound_s[0], float(alone), rtol=COMPILED)
 
 

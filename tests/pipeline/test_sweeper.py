@@ -68,10 +68,10 @@ def test_mistakes_are_one_line(argument, said):
 def test_a_hundred_million_points_compose_in_a_second():
     axes = ["axes.accelerator_count={log2: [1, 2**24]}", "axes.hbm_byte_ratio={linear: [0.5, 2, 1000]}"]
     axes += ["axes.run_limit_s={linear: [1e6, 1e7, 20]}"]
-    started = time.perf_counter()
+    started = time.process_time()
     (run,) = lower(["hardware=h100_sxm5,b200", "topology=glob(dgx_*)", *axes], OPTIONS)
     grid = build_grid(compose_study(run))
-    assert time.perf_counter() - started < 1.0
+    assert time.process_time() - started < 1.0
     assert grid.size > 100_000_000
     assert len(work_units(grid)) < 20_000
 
@@ -91,10 +91,10 @@ def test_multirun_of_the_command_is_one_run(tmp_path):
 
 
 def test_as_a_plugin_hydra_launches_each_run(tmp_path):
-    argv = ["-m", "hydra/sweeper=flopscape", "hydra.sweep.dir=jobs", *SMALL, "keep=best,all", "results=out"]
+    argv = ["-m", "hydra/sweeper=flopscape", "hydra.sweep.dir=jobs", *SMALL, "keep=best,pareto", "results=out"]
     said = flopscape(sys.executable, "-m", "pipeline.hydra_app", *argv, folder=tmp_path)
     assert said.count("candidate layouts") == 2
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["keep=all", "keep=best"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["keep=best", "keep=pareto"]
 
 
 def test_hydra_knows_the_sweeper():
