@@ -65,7 +65,7 @@ def accelerator_fields(chip: Chip, precision: str) -> dict[str, float]:
 def link_fields(chip: Chip, topology: Topology) -> dict[str, float]:
     """Return the fields of `models.transformer_point.Links`: the domain, the pod and the network between pods.
 
-    Of one level, the domain is everything. Of two, the pod is. Of four, the middle two are one pod at the slower's rate.
+    Of one level, the domain is everything. Of two, the pod is. Of four, the middle two are one pod, at the slower rate.
     """
     levels = network_fields(chip, topology)
     lowest = levels[0]

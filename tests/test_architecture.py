@@ -68,10 +68,10 @@ def test_commands_that_need_no_physics_start_without_it(argument: str):
 
 def test_package_lists_every_folder_of_code_and_configuration():
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
-    code = {
-        ".".join(path.parent.relative_to(ROOT).parts) for path in [*MODEL_FILES, *(ROOT / "pipeline").rglob("*.py")]
-    }
-    assert code | {"pipeline.queries"} <= set(settings["packages"])
+    moved = settings.get("package-dir", {})
+    packaged = {moved.get(name, name.replace(".", "/")) for name in settings["packages"]}
+    code = {str(path.parent.relative_to(ROOT)) for path in [*MODEL_FILES, *(ROOT / "pipeline").rglob("*.py")]}
+    assert code | {"pipeline/queries"} <= packaged
     listed = {path for patterns in settings["data-files"].values() for each in patterns for path in ROOT.glob(each)}
     assert {path for path in (ROOT / "conf").rglob("*") if path.is_file()} <= listed
     assert ROOT / "tests" / "data" / "runs" / "published_runs.csv" in listed
