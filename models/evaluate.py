@@ -18,7 +18,6 @@ from models.packed import (
     SITE_NUMBERS,
     bound_of_layout,
     cost_of_run,
-    decayed_at_time,
     outcome_of_placement,
     outcome_of_point,
     outcome_of_transformer,
@@ -36,7 +35,6 @@ __all__ = [
     "SITE_NUMBERS",
     "best_placements",
     "bounds",
-    "decayed_hardware",
     "outcomes",
     "placed_steps",
     "placement_outcomes",
@@ -105,7 +103,6 @@ def kernel(name: str, level_count: int) -> Callable[..., Any]:
         ),
         "transformer_best": lambda: jax.vmap(best_layout, in_axes=(1, 0, 1, None)),
         "cost": lambda: jax.vmap(cost_of_run, in_axes=1),
-        "decay": lambda: jax.vmap(decayed_at_time, in_axes=(0, None)),
         "sites": lambda: jax.vmap(sites_of_run, in_axes=1),
     }
     return jax.jit(batched[name]())
@@ -199,12 +196,6 @@ def run_costs(
         return {name: np.zeros(0) for name in field_names(RunCost)}
     values = in_chunks(kernel("cost", 0), rows, POINT_CHUNK)
     return dict(zip(field_names(RunCost), values, strict=True))
-
-
-def decayed_hardware(economics: Matrix, accelerator_count: float, run_time_s: Matrix) -> Matrix:
-    """Return `RunCost.decayed_hardware_usd` of many run times of one cluster (values of `Economics` in order)."""
-    rows, run = np.append(economics, accelerator_count), kernel("decay", 0)
-    return in_chunks(lambda part: (run(part[0], rows),), run_time_s[None, :], POINT_CHUNK)[0]
 
 
 def site_outcomes(rows: Matrix) -> dict[str, Matrix]:

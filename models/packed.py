@@ -158,10 +158,3 @@ def outcome_of_placement(
     outcome = step(scenario=where, layout=split, placement=placement, physics=physics)
     placed, unplaced = (tuple(getattr(outcome, name) for name in names) for names in (PLACED_FIELDS, LAYOUT_FIELDS))
     return placed, unplaced, divides
-
-
-def decayed_at_time(run_time_s: Quantity, rows: Quantity) -> Scalar:
-    """Return `RunCost.decayed_hardware_usd` alone, not in proportion to time; rows: Economics, accelerators."""
-    names = field_names(Economics)
-    economics = Economics(**dict(zip(names, rows, strict=False)))
-    return run_cost(economics=economics, accelerator_count=rows[len(names)], run_time_s=run_time_s).decayed_hardware_usd

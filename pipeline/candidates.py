@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from models.effects.economics import Economics
-from models.evaluate import decayed_hardware, placement_outcomes, run_costs
+from models.evaluate import placement_outcomes, run_costs
 from models.outcome import Outcome
 from models.packing import DEGREES, field_names, layout_names
 from models.point import Physics
@@ -39,11 +39,9 @@ REASONS = ("", "memory", "time")
 
 
 @lru_cache(maxsize=256)
-def _filled(value: float, dtype: str, capacity: int) -> NDArray[Any]:
+def _filled(value: float, dtype: str, capacity: int) -> pa.Array:
     """Return equal numbers, of which tables show the front: most blocks of rows share most constants."""
-    values = np.full(capacity, value, dtype=dtype)
-    values.flags.writeable = False
-    return values
+    return pa.array(np.full(capacity, value, dtype=dtype)) if value == value else pa.nulls(capacity, pa.float64())
 
 
 @lru_cache(maxsize=256)
@@ -60,11 +58,20 @@ def constant_text(value: str, size: int) -> pa.DictionaryArray:
     return _text(value, _capacity(size)).slice(0, size)
 
 
-def constant_number(name: str, value: float, size: int) -> NDArray[Any]:
+def constant_number(name: str, value: float, size: int) -> pa.Array:
     """Return a column of one number, of the type that the glossary stores."""
     kind = GLOSSARY[name].arrow_type
     is_whole = kind != "float64" and float(value).is_integer()
-    return _filled(value, kind if is_whole else "float64", _capacity(size))[:size]
+    return _filled(value, kind if is_whole else "float64", _capacity(size)).slice(0, size)
+
+
+def _in_proportion(rate: float, run_time_s: Float64) -> Any:
+    return rate * run_time_s if rate == rate else pa.nulls(len(run_time_s), pa.float64())
+
+
+def _sealed(table: Table) -> Table:
+    """Return the table as Arrow arrays, nothing copied: no number in it is missing, so none need be looked at."""
+    return {name: pa.array(values) if isinstance(values, np.ndarray) else values for name, values in table.items()}
 
 
 @lru_cache(maxsize=1)
@@ -95,6 +102,7 @@ def candidate_tables(
     for scenario, scenario_id in enumerate(ids):
         labels = {name: str(values[0]) for name, values in block.labels(ids[[scenario]] - offset).items()}
         texts = block_texts(block) | labels
+        series = offset + int(scenario_id - offset) % (block.size // block.point_count)
         sizes = cluster_sizes(scenarios, winners, scenario)
         found = candidate_blocks(scenarios, scenario, sizes, columns, physics.physics, physics.rules)
         number = 0
@@ -104,10 +112,11 @@ def candidate_tables(
             numbers = [*scenario_names(block), *(name for name in FURTHER_COLUMNS if name in columns)]
             table |= {name: constant_number(name, columns[name][scenario], rows) for name in numbers}
             table["scenario_id"] = constant_number("scenario_id", int(scenario_id), rows)
+            table["series_id"] = constant_number("series_id", series, rows)
             first = (int(scenario_id) << POINT_BITS) + number
             table["point_id"] = np.arange(first, first + rows, dtype=np.uint64)
             number += rows
-            yield table
+            yield _sealed(table)
         if number == 0:
             yield _empty_row(block, scenario_id, columns, scenarios, winners, scenario)
 
@@ -121,6 +130,7 @@ def _empty_row(
     winner = Winners(**{each.name: getattr(winners, each.name)[..., one] for each in fields(Winners)})
     nothing = {name: np.zeros(0) for name in field_names(Outcome)}
     result = result_columns(block, np.array([scenario_id]), row, scenario, winner, nothing)
+    del result["candidate_count"]  # each candidate is a row
     return result | {"point_id": result["scenario_id"] << np.uint64(POINT_BITS)}
 
 
@@ -153,10 +163,17 @@ def candidate_blocks(
             run_time_s = block["step_time_s"] * table.steps[scenario]
             block |= {"run_time_s": run_time_s, **_judged(table, scenario, block.pop("fits_in_memory"), run_time_s)}
             block["accelerator_count"] = constant_number("accelerator_count", count, rows)
-            block |= {name: costs[name][0] * run_time_s for name in IN_PROPORTION}
+            block |= {name: _in_proportion(costs[name][0], run_time_s) for name in IN_PROPORTION}
             block |= {name: constant_number(name, costs[name][0], rows) for name in costs if name not in BY_TIME}
-            block["decayed_hardware_usd"] = decayed_hardware(economics[:, 0], float(count), run_time_s)
+            decay_per_s = columns["value_decay_per_s"][scenario]
+            decays = _in_proportion(costs["decayed_hardware_usd"][0], _decay(decay_per_s, run_time_s))
+            block["decayed_hardware_usd"] = decays
             yield block
+
+
+def _decay(rate_per_s: float, run_time_s: Float64) -> Float64:
+    """Return what decays exponentially in a time, in terms of what does in one second."""
+    return np.expm1(-rate_per_s * run_time_s) / np.expm1(-rate_per_s)
 
 
 def _expanded(

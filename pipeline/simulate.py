@@ -59,7 +59,7 @@ def run_unit(grid: Grid, unit: range) -> Table:
 def _column(table: Table, name: str) -> NDArray[Any]:
     """Return a column, or zeros where a block's network has no such level."""
     values = table[name] if name in table else np.zeros(len(table["scenario_id"]))
-    return values if isinstance(values, np.ndarray) else np.asarray(values.to_pylist())
+    return values if isinstance(values, np.ndarray) else values.to_numpy(zero_copy_only=False)
 
 
 def unit_tables(grid: Grid, unit: range) -> Iterator[Table]:
@@ -68,14 +68,15 @@ def unit_tables(grid: Grid, unit: range) -> Iterator[Table]:
         for block, inside, ids in grid.parts(start, min(start + SLICE_SCENARIOS, unit.stop)):
             offset = int(ids[0] - inside[0])
             for table in _tables(block, ids, block.columns(inside), grid.study.keep, offset):
-                yield _keys(block, table["scenario_id"].astype(np.int64) - offset, offset, table)
+                if "series_id" not in table:
+                    table = _keys(block, table["scenario_id"].astype(np.int64) - offset, offset, table)
+                yield table
 
 
 def _keys(block: Block, inside: NDArray[np.int64], offset: int, table: Table) -> Table:
-    """Return the table with the series of each row, and its names on the axes of names if they are not there yet."""
+    """Return the table with the series of each row and its names on the axes of names."""
     series = offset + inside % (block.size // block.point_count)
-    labels = {} if all(axis.name in table for axis in block.named_axes) else block.labels(inside)
-    return table | labels | {"series_id": series.astype(np.uint64)}
+    return table | block.labels(inside) | {"series_id": series.astype(np.uint64)}
 
 
 def block_table(block: Block, inside: NDArray[np.int64], ids: NDArray[np.int64]) -> Table:

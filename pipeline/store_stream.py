@@ -72,10 +72,11 @@ class PartStream:
         if self._writer is None:
             schema = self._waiting[0].schema
             self._writer = pq.ParquetWriter(pa.PythonFile(self._file, "w"), schema, **writer_options(schema))
-        for name in self._writer.schema.names:
-            if any(name not in table.column_names for table in self._waiting):
-                raise KeyError(f"column {name} is missing from some rows of a work unit")
-        tables = [table.select(self._writer.schema.names) for table in self._waiting]
+        names = self._writer.schema.names
+        for table in self._waiting:
+            if missing := set(names) - set(table.column_names):
+                raise KeyError(f"column {min(missing)} is missing from some rows of a work unit")
+        tables = [table.select(names) for table in self._waiting]
         self._writer.write_table(pa.concat_tables(tables), row_group_size=2 * GROUP_ROWS)
         self._waiting, self._waiting_rows = [], 0
 

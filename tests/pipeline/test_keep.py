@@ -10,6 +10,7 @@ from pipeline.grid import Grid, build_grid
 from pipeline.layouts import divisors
 from pipeline.search_layouts import placement_counts
 from pipeline.simulate import run_unit, unit_tables, work_units
+from pipeline.store import open_results
 
 SUMS = 1e-12  # the same formulas, compiled once for one layout and once for many placements
 SMALL = ("run.training_flop_maximum=1e26", "study=reference_model")
@@ -88,12 +89,24 @@ def test_infeasible_scenario_keeps_one_row_with_its_reason():
         assert len(np.unique(table["scenario_id"])) == grid_of(keep).size
 
 
+def test_a_scenario_without_layouts_is_an_empty_row_among_all_candidates(tmp_path):
+    grid = grid_of("all", "axes.accelerator_count=[7, 4096]")
+    with open_results(str(tmp_path), {"study": "x", "config": grid.study.as_composed}, work_units(grid)) as results:
+        for unit in work_units(grid):
+            results.writer.write_tables(unit, unit_tables(grid, unit))
+        rows = results.finish()["row_count"]
+    table = rows_of("all", "axes.accelerator_count=[7, 4096]")
+    assert rows == len(table["scenario_id"])
+    assert set(np.unique(table["scenario_id"])) == set(range(grid.size))
+    assert "no_layout" in set(table["infeasible_reason"])
+
+
 def test_pieces_of_a_unit_are_the_unit():
     grid = grid_of("all")
     pieces = list(unit_tables(grid, range(2, 5)))
     assert len(pieces) >= 3
     whole = rows_of("all")
-    ids = np.concatenate([piece["point_id"] for piece in pieces])
+    ids = np.concatenate([np.asarray(piece["point_id"]) for piece in pieces])
     assert ids.tolist() == whole["point_id"][(whole["scenario_id"] >= 2) & (whole["scenario_id"] < 5)].tolist()
 
 
