@@ -82,6 +82,7 @@ def finish(figure: go.Figure, *, is_dark: bool = False, height: int = 480) -> go
         legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0},
         modebar={"bgcolor": "rgba(0,0,0,0)", "color": "#888888", "activecolor": ink},
         uirevision="kept",
+        showlegend=True,
     )
     figure.update_xaxes(gridcolor=grid, exponentformat="power", automargin=True, tickangle=0)
     figure.update_yaxes(gridcolor=grid, exponentformat="power", automargin=True)

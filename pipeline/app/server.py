@@ -1,5 +1,6 @@
 """The web application: who may talk to it, what the browser may do, and the few addresses beside Dash's own."""
 
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from dash import Dash
 from pipeline.app.answers import Pages
 
 REQUEST_BYTE_LIMIT = 1 << 20
+EVERY_ADDRESS = ("0.0.0.0", "::")
 HOSTS = "FLOPSCAPE_HOSTS"
 
 
@@ -40,7 +42,16 @@ def create_app(results: Path) -> Dash:
 def allow_hosts(server: flask.Flask, host: str, port: int) -> None:
     """Answer only requests that name this address: another site's page cannot reach the app by a name of its own."""
     names = {"localhost", "127.0.0.1", "[::1]", f"[{host}]" if ":" in host else host}
+    if host in EVERY_ADDRESS:
+        names |= {socket.gethostname(), socket.getfqdn(), *_own_addresses()}
     server.config[HOSTS] = {f"{name}:{port}" for name in names}
+
+
+def _own_addresses() -> set[str]:
+    try:
+        return {str(each[4][0]) for each in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)}
+    except OSError:
+        return set()
 
 
 def _guard(server: flask.Flask, app: Dash) -> None:

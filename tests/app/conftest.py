@@ -169,7 +169,8 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     for flag in FLAGS:
         options.add_argument(flag)
     downloads = tmp_path_factory.mktemp("downloads")
-    options.add_experimental_option("prefs", {"download.default_directory": str(downloads)})
+    several = {"profile.default_content_setting_values.automatic_downloads": 1}
+    options.add_experimental_option("prefs", {"download.default_directory": str(downloads), **several})
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     browser = webdriver.Chrome(options=options, service=Service(chromedriver))
     browser.set_script_timeout(30)

@@ -96,16 +96,18 @@ def test_dragging_redraws_and_the_last_position_wins(page: Any) -> None:
     before = page.answered()
     page.run(script)
     page.until(lambda: page.answered() > before + 1, "answers while dragging")
-    time.sleep(4)
-    page.settle()
-    field = page.run(
+    last = 5e11 / 10 ** (0.02 * 40)
+    find = (
         """return document.querySelector('section.card:nth-child(2) input[id*="scale_out_one_way"][id*=field]').value"""
     )
-    asked = float(field)
+    page.until(lambda: abs(float(page.run(find) or 1) / last - 1) < SLIDER_STEP, "the last position")
+    page.settle()
+    page.until(lambda: page.run("return window.flopscapeIsIdle()"), "the last answer")
+    page.settle()
+    field = page.run(find)
     curves = page.curves()
     numbers = {"hardware.scale_out_one_way_byte_per_s": field}
     page.open(address_of({"name": "H100 (2022)", "hardware": "h100_sxm5", "numbers": numbers}))
-    assert abs(asked / (5e11 / 10 ** (0.02 * 40)) - 1) < SLIDER_STEP
     assert page.curves()["H100 (2022)"] == curves["H100 (2022)"]
 
 
@@ -203,8 +205,8 @@ def test_long_text_and_script_in_a_name_do_nothing(page: Any) -> None:
         dash_clientside.set_props({configuration: id, name: 'hardware.hbm_byte', type: 'field'},
                                   {value: '9'.repeat(10 * 1024 * 1024)});"""
     )
-    page.until(lambda: page.answered() > before, "the answer")
-    assert any("longer than 40" in each for each in page.errors())
+    page.until(lambda: any("longer than 40" in each for each in page.errors()), "the reason")
+    assert page.answered() > before
     assert len(page.driver.current_url) < 3000
 
 
@@ -251,4 +253,7 @@ def test_keyboard_reaches_tabs_and_fields(page: Any) -> None:
     page.run("document.querySelector('[role=tab]').focus()")
     page.driver.switch_to.active_element.send_keys("\ue014")  # right arrow
     page.until(lambda: page.one("button[aria-selected=true]").text == "Parallelism", "the next tab")
-    assert page.run("return [...document.querySelectorAll('button, input')].every(e => e.tabIndex >= 0)")
+    # a Dash menu takes the focus through a target of its own
+    found = "[...document.querySelectorAll('button:not(.dash-dropdown), input, summary')]"
+    unreachable = page.run(f"return {found}.filter(e => e.tabIndex < 0).map(e => e.outerHTML.slice(0, 150))")
+    assert unreachable == []

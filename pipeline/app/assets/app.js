@@ -8,6 +8,7 @@
   const bytes = crypto.getRandomValues(new Uint8Array(12));
   const page = Array.from(bytes, (each) => each.toString(16).padStart(2, "0")).join("");
   let revision = 0, answered = 0, sentAt = 0, queued = null, choice = null;
+  window.flopscapeIsIdle = () => answered >= revision && !queued;
   const none = () => window.dash_clientside.no_update;
 
   function state() {
