@@ -8,7 +8,7 @@ from models.effects.overlap import overlapped_time_s, partly_hidden_time_s
 from models.effects.reliability import goodput_fraction
 from models.effects.stages import pipeline_bubble_microbatch_count, pipeline_hop_time_s
 from models.quantities import Quantity, Scalar
-from models.transformer_layer import Layer, Point, Rates, group_ring_s, layer_times, rates, tiled_matmul_s
+from models.transformer_layer import Layer, layer_times
 from models.transformer_memory import transformer_memory
 from models.transformer_outcome import TransformerOutcome
 from models.transformer_parts import (
@@ -25,6 +25,7 @@ from models.transformer_parts import (
     weights,
 )
 from models.transformer_point import Transformer
+from models.transformer_rates import Point, Rates, group_ring_s, rates, tiled_matmul_s
 
 FORWARD_AND_BACKWARD = 3.0  # a matmul forward, and one each for the gradients of its input and of its weights
 
