@@ -1,17 +1,25 @@
 """From overrides to tables: cached (same question, same answer), with progress, and given up when no longer wanted."""
 
+import copy
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from pipeline.config import compose_study
+from pipeline.app.configurations import (
+    Configuration,
+    overrides,
+    preset_overrides,
+    read_configuration,
+    set_changes,
+)
+from pipeline.config import StudyConfig, compose_study, read_study
 from pipeline.grid import Grid, build_grid
 from pipeline.simulate import Table, run_unit, work_units
 from pipeline.store_table import arrow_table
@@ -52,24 +60,36 @@ _slots = threading.BoundedSemaphore(2)
 _answers: "OrderedDict[tuple[str, ...], Answer]" = OrderedDict()
 
 
-def answer(overrides: tuple[str, ...], tell: Tell = lambda done, total: None) -> Answer:
+@lru_cache(maxsize=32)
+def _preset(overrides: tuple[str, ...]) -> StudyConfig:
+    with _compose:
+        return compose_study(list(overrides))
+
+
+def study_of(configuration: Configuration) -> StudyConfig:
+    """Return what `compose_study` makes of the configuration's overrides, without composing its entries each time."""
+    preset = _preset(preset_overrides(configuration))
+    plain = copy.deepcopy(dict(preset.as_composed))
+    set_changes(plain, configuration)
+    return read_study(plain, preset.economics)
+
+
+def answer(configuration: Configuration, tell: Tell = lambda done, total: None) -> Answer:
     """Return the rows of a configuration. `tell` hears of progress and may raise Cancelled.
 
     Raises UserError in one line if the configuration is wrong.
     """
+    key = overrides(configuration)
     with _cached:
-        if overrides in _answers:
-            _answers.move_to_end(overrides)
-            return _answers[overrides]
+        if key in _answers:
+            _answers.move_to_end(key)
+            return _answers[key]
     tell(0, 1)
-    with _compose:
-        tell(0, 1)
-        study = compose_study(list(overrides))
-    grid = build_grid(study)
+    grid = build_grid(study_of(configuration))
     with _slots:
-        found = Answer(overrides=overrides, grid=grid, table=_run(grid, tell))
+        found = Answer(overrides=key, grid=grid, table=_run(grid, tell))
     with _cached:
-        _answers[overrides] = found
+        _answers[key] = found
         while len(_answers) > CACHED_ANSWERS:
             _answers.popitem(last=False)
     return found
@@ -133,14 +153,13 @@ class Pages:
 
 def redraw_seconds() -> float:
     """Return how long one changed number takes to a new utilisation curve, once warm."""
-    from pipeline.app.configurations import overrides, read_configuration
     from pipeline.figures import Series, utilisation_figure
 
     def draw(bandwidth_byte_per_s: float) -> float:
         started = time.perf_counter()
         numbers = {"hardware.hbm_byte_per_s": repr(bandwidth_byte_per_s)}
         configuration = read_configuration({"name": "H100", "numbers": numbers})
-        found = answer(overrides(configuration))
+        found = answer(configuration)
         utilisation_figure([Series(configuration.name, found.feasible, 0)]).to_json()
         return time.perf_counter() - started
 

@@ -14,7 +14,6 @@ from pipeline.app.configurations import (
     DEFAULTS,
     FIRST_VISIT,
     Configuration,
-    overrides,
     read_configuration,
 )
 from pipeline.app.fields import all_fields
@@ -184,7 +183,7 @@ def _item(raw: Any, position: int, pages: Pages, page: str, revision: int) -> di
         item["note"] = "not drawn until the marked values are corrected"
         return item
     try:
-        found = answer(overrides(configuration), lambda done, total: pages.check(page, revision, done, total))
+        found = answer(configuration, lambda done, total: pages.check(page, revision, done, total))
     except UserError as error:
         name, reason = blame(configuration, error)
         errors[name] = reason

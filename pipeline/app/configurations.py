@@ -192,18 +192,26 @@ def _literal(value: Any) -> str:
     return f"'{value}'" if isinstance(value, str) else repr(value)
 
 
+def preset_overrides(configuration: Configuration) -> tuple[str, ...]:
+    """Return the overrides that choose the configuration's entries, before any number is changed."""
+    chosen = [f"{group}=[{configuration.choices[group]}]" for group in ("hardware", "topology")]
+    chosen += [f"{group}={configuration.choices[group]}" for group in ("model", "physics", "economics")]
+    return (*chosen, "price_dates=null")
+
+
 def overrides(configuration: Configuration) -> tuple[str, ...]:
     """Return the overrides that make `flopscape sweep` run this configuration."""
-    chosen = [f"hardware=[{configuration.choices['hardware']}]", f"topology=[{configuration.choices['topology']}]"]
-    chosen += [f"{group}={configuration.choices[group]}" for group in ("model", "physics", "economics")]
-    fixed = ["price_dates=null"]
-    return tuple(
-        [
-            *chosen,
-            *fixed,
-            *(f"{_prefix(path)}{'.'.join(path)}={_literal(value)}" for path, value in changes(configuration)),
-        ]
-    )
+    changed = (f"{_prefix(path)}{'.'.join(path)}={_literal(value)}" for path, value in changes(configuration))
+    return (*preset_overrides(configuration), *changed)
+
+
+def set_changes(content: dict[str, Any], configuration: Configuration) -> None:
+    """Set in nested mappings what a configuration changes of its entries."""
+    for path, value in changes(configuration):
+        place = content
+        for key in path[:-1]:
+            place = place.setdefault(key, {})
+        place[path[-1]] = value
 
 
 def _prefix(path: tuple[str, ...]) -> str:
@@ -224,10 +232,6 @@ def study_yaml(configuration: Configuration) -> str:
         ],
         "study": {"name": slug, "question": f"What does {configuration.name} do?", "headline": ""},
     }
-    for path, value in changes(configuration):
-        place = content
-        for key in path[:-1]:
-            place = place.setdefault(key, {})
-        place[path[-1]] = value
+    set_changes(content, configuration)
     head = f"# @package _global_\n# Command:  save as DIR/study/{slug}.yaml, then flopscape sweep "
     return head + f"--config-dir DIR study={slug}\n" + OmegaConf.to_yaml(OmegaConf.create(content))

@@ -8,7 +8,7 @@ import numpy as np
 from dash import html
 
 from pipeline.app.answers import Answer, answer
-from pipeline.app.configurations import Configuration, overrides, read_page
+from pipeline.app.configurations import Configuration, read_page
 from pipeline.columns import GLOSSARY
 from pipeline.errors import UserError
 from pipeline.explain import explain
@@ -27,7 +27,7 @@ def shown(answers: Mapping[str, Any] | None) -> list[Shown]:
     for position, configuration in enumerate(read_page([item.get("raw") for item in items])):
         if configuration.id in ready:
             try:
-                found.append((configuration, answer(overrides(configuration)), position))
+                found.append((configuration, answer(configuration), position))
             except UserError:
                 continue
     return found

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.app.answers import answer, redraw_seconds
+from pipeline.app.answers import answer, redraw_seconds, study_of
 from pipeline.app.callbacks import blame, read_address
 from pipeline.app.configurations import (
     CONFIGURATION_LIMIT,
@@ -49,7 +49,7 @@ def test_page_equals_sweep_with_the_downloaded_file(tmp_path: Path) -> None:
     study = compose_study([f"study={configuration.slug}"], tmp_path)
     grid = build_grid(study)
     swept = [run_unit(grid, unit) for unit in work_units(grid)]
-    page = answer(overrides(configuration)).table
+    page = answer(configuration).table
     assert len(page["scenario_id"]) > 5
     for name, values in page.items():
         np.testing.assert_array_equal(values, np.concatenate([table[name] for table in swept]), err_msg=name)
@@ -63,6 +63,7 @@ def test_sites_and_every_other_change_are_the_same_in_the_file(tmp_path: Path) -
     page = compose_study(list(overrides(configuration)))
     for group in ("hardware", "topology", "model", "physics", "economics", "run", "axes", "price_dates", "keep"):
         assert swept.as_composed[group] == page.as_composed[group], group
+    assert study_of(configuration).as_composed == page.as_composed
 
 
 def test_custom_numbers_arrive() -> None:
@@ -84,7 +85,7 @@ def test_every_preset_is_readable_and_composes() -> None:
 
 
 def test_named_model_is_tried_on_many_cluster_sizes() -> None:
-    found = answer(overrides(read(model="llama3_70b", physics="calibrated")))
+    found = answer(read(model="llama3_70b", physics="calibrated"))
     assert len(set(found.feasible["accelerator_count"].tolist())) > 5
 
 
