@@ -44,7 +44,7 @@ def run_composed(composed: DictConfig) -> int:
     named = {str(key): value for key, value in plain.items()}
     subfolder = named.pop("results_subfolder", None)
     device.prepare(str(named.get("device") or "auto"))
-    study = read_study(named, str(HydraConfig.get().runtime.choices.economics))
+    study = read_study(named, str(HydraConfig.get().runtime.choices["economics"]))
     return sweep(replace(study, results=f"{study.results}/{subfolder}") if subfolder else study, dry_run=False)
 
 

@@ -31,7 +31,8 @@ def rows_of(keep: str, *overrides: str) -> dict[str, np.ndarray]:
 def ordered(everything: dict[str, np.ndarray], scenario: int) -> np.ndarray:
     """Return the feasible rows of a scenario in the written order: time, traffic, enumeration."""
     rows = np.nonzero((everything["scenario_id"] == scenario) & everything["is_feasible"])[0]
-    traffic = sum(everything[name][rows] for name in ("tensor_time_s", "layer_transfer_time_s", "data_time_s"))
+    names = ("tensor_time_s", "layer_transfer_time_s", "data_time_s")
+    traffic = np.sum([everything[name][rows] for name in names], axis=0)
     return rows[np.lexsort((rows, traffic, everything["step_time_s"][rows]))]
 
 
