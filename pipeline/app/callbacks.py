@@ -63,14 +63,8 @@ def _clientside(app: Dash) -> None:
         prevent_initial_call=True,
     )
     browser("scheme", Output("scheme", "data"), Input("scheme-button", "n_clicks"))
-    for button in ("figure", "link", "cancel"):
-        browser(
-            button,
-            Output(button, "title"),
-            Input(button, "n_clicks"),
-            State("state", "data"),
-            prevent_initial_call=True,
-        )
+    for button, says in (("figure", "title"), ("link", "children"), ("cancel", "title")):
+        browser(button, Output(button, says), Input(button, "n_clicks"), prevent_initial_call=True)
 
 
 def read_address(search: str | None) -> tuple[list[dict[str, Any]], str | None, str]:

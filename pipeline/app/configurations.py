@@ -9,6 +9,7 @@ from typing import Any
 from omegaconf import OmegaConf
 
 from pipeline.app import fields as inputs
+from pipeline.app.field_texts import SITE_DEFAULTS
 from pipeline.app.fields import GROUPS, Field
 from pipeline.catalogue_schema import PRECISION_WORD_BYTE
 from pipeline.errors import UserError
@@ -65,10 +66,13 @@ def read_number(text: str, field: Field) -> float:
     return value
 
 
-def _text(text: str) -> str:
+def _text(text: str, among: tuple[str, ...]) -> str:
     if len(text) > TEXT_LIMIT:
         raise ValueError(f"longer than {TEXT_LIMIT} characters")
-    if text != "release":
+    if among:
+        if text not in among:
+            raise ValueError(f"must be one of {', '.join(among)}")
+    elif text != "release":
         try:
             read_day(text, "price date")
         except UserError as error:
@@ -115,7 +119,9 @@ def _numbers(given: object, choices: Mapping[str, str], errors: dict[str, str]) 
         if not text or name not in known:  # a field of an entry that is no longer chosen
             continue
         try:
-            numbers[str(name)] = read_number(text, known[name]) if known[name].is_number else _text(text)
+            numbers[str(name)] = (
+                read_number(text, known[name]) if known[name].is_number else _text(text, known[name].among)
+            )
         except ValueError as error:
             errors[str(name)] = str(error)
     return numbers
@@ -181,7 +187,7 @@ def _add_sites(levels: list[dict[str, Any]], configuration: Configuration) -> No
         raise UserError(f"sites.site_ranks = {ranks:g}: {rule if len(levels) < 4 else 'the network has four levels'}")
     levels[-1]["group_ranks"] = float(math.floor(ranks / below))
     keys = ("one_way_byte_per_s", "latency_s", "distance_m")
-    levels.append({key: configuration.numbers.get(f"sites.{key}", inputs.SITE_DEFAULTS[key]) for key in keys})
+    levels.append({key: configuration.numbers.get(f"sites.{key}", SITE_DEFAULTS[key]) for key in keys})
 
 
 def _literal(value: Any) -> str:

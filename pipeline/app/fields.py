@@ -6,57 +6,17 @@ from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any
 
+from pipeline.app.field_texts import FAMILY, MAIN_HARDWARE, RUN, SITE_DEFAULTS, SITES
 from pipeline.catalogue import CONF_DIRECTORY, load_chip, load_topology, network_fields, read_yaml
 from pipeline.catalogue_schema import Chip, ModelShape, NetworkLevelSpec, Topology, number_keys
 from pipeline.economics import EconomicSettings
 from pipeline.errors import UserError
 from pipeline.explain_inputs import unit_and_meaning
+from pipeline.families import BATCH_RULES
 
 Entry = Mapping[str, Any]
 GROUPS = ("hardware", "topology", "model", "physics", "economics")
 LEVEL_KEYS = ("group_ranks", "one_way_byte_per_s", "latency_s", "oversubscription_ratio", "distance_m")
-MAIN_HARDWARE = (
-    "sustained_fraction",
-    "hbm_byte",
-    "hbm_byte_per_s",
-    "matmul_latency_s",
-    "scale_up_ranks",
-    "scale_up_one_way_byte_per_s",
-    "scale_out_one_way_byte_per_s",
-    "tdp_w",
-    "release_price_usd",
-)
-FAMILY = {  # rule of a model family: (unit, meaning)
-    "dataset_token_per_parameter": ("token", "training tokens for each parameter"),
-    "depth_coefficient": ("1", "layers = coefficient x (d_model x d_ff) ^ exponent"),
-    "depth_exponent": ("1", "how depth grows with width"),
-    "ff_ratio": ("1", "d_ff / d_model"),
-    "expert_coefficient": ("1", "experts at the reference width; 0 = dense"),
-    "expert_reference_weights": ("1", "d_model x d_ff of the reference width"),
-    "sequence_token": ("token", "length of one training sequence"),
-    "batch_reference_token": ("token", "batch at the reference compute"),
-    "batch_reference_flop": ("FLOP", "reference compute of the batch rule"),
-    "batch_exponent": ("1", "how the batch grows with compute"),
-    "batch_coefficient_token": ("token", "batch = coefficient x compute ^ exponent, for rule compute_power_law"),
-    "width_minimum": ("1", "narrowest d_model of the sweep"),
-    "width_maximum": ("1", "widest d_model of the sweep"),
-}
-RUN = {
-    "limit_s": ("s", "time within which the run must end (7.885e6 s is three months)"),
-    "accelerator_count": ("1", "accelerators of the run; empty = the smallest cluster that ends in time"),
-    "dataset_token": ("token", "tokens of the run; empty = the model's own, or its family's rule"),
-    "global_batch_token": ("token", "tokens of one step; empty = the model's own, or its family's rule"),
-    "sequence_token": ("token", "tokens of one sequence; empty = the model's own"),
-    "training_flop_minimum": ("FLOP", "leave out smaller models of the family"),
-    "training_flop_maximum": ("FLOP", "leave out larger models of the family"),
-}
-SITES = {
-    "site_ranks": ("1", "accelerators in one site; more sites are added as the run grows; empty = one site"),
-    "one_way_byte_per_s": ("B/s", "bandwidth between sites for each accelerator, one direction"),
-    "distance_m": ("m", "length of fibre between sites; light adds 4.9 us a kilometre"),
-    "latency_s": ("s", "time of the smallest message between sites, without the fibre"),
-}
-SITE_DEFAULTS = {"site_ranks": None, "one_way_byte_per_s": 3e9, "distance_m": 1e5, "latency_s": 2e-5}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +32,7 @@ class Field:
     high: float = math.inf
     is_main: bool = True
     is_number: bool = True
+    among: tuple[str, ...] = ()  # words that a text may be; () = a date
 
     @property
     def label(self) -> str:
@@ -217,7 +178,16 @@ def model_fields(name: str) -> list[Field]:
     if is_named_model(name):
         keys = [key for key in number_keys(ModelShape) if given.get(key) is not None]
         return _schema_fields("model", ModelShape, given, ("layer_count", "d_model", "sequence_token"), keys)
-    return [
+    rule = Field(
+        name="model.batch_rule",
+        unit="word",
+        meaning=f"how the batch follows from compute: {', '.join(BATCH_RULES)}",
+        default=given.get("batch_rule"),
+        source=_source_text(given.get("sources") or {}, "batch_rule"),
+        is_number=False,
+        among=BATCH_RULES,
+    )
+    numbers = [
         Field(
             name=f"model.{key}",
             unit=unit,
@@ -229,6 +199,7 @@ def model_fields(name: str) -> list[Field]:
         )
         for key, (unit, meaning) in FAMILY.items()
     ]
+    return [*numbers, rule]
 
 
 def run_fields() -> list[Field]:

@@ -28,7 +28,7 @@ def create_app(results: Path) -> Dash:
         meta_tags=[{"name": "viewport", "content": "width=device-width, initial-scale=1"}],
     )
     pages = Pages()
-    app.layout = page.layout(results)
+    app.layout = lambda: page.layout(results)  # anew for each visit: results may have been added
     callbacks.register(app, pages)
     callbacks_results.register(app, results)
     server: flask.Flask = app.server  # pyright: ignore[reportAssignmentType]

@@ -152,6 +152,11 @@ def test_error_found_later_is_put_at_its_field() -> None:
     assert blame(small, error.value)[0] == "sites.site_ranks"
 
 
+def test_batch_rule_is_one_of_its_words() -> None:
+    assert "batch_rule" in overrides(read(numbers={"model.batch_rule": "fixed"}))[-1]
+    assert "must be one of" in read(numbers={"model.batch_rule": "none"}).errors["model.batch_rule"]
+
+
 def test_every_field_explains_itself() -> None:
     for field in all_fields(read().choices).values():
         assert field.unit and field.meaning, field.name

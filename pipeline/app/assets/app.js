@@ -123,7 +123,7 @@
     },
     link: function () {
       if (navigator.clipboard) navigator.clipboard.writeText(location.href);
-      return "copied: " + location.href.slice(0, 60);
+      return navigator.clipboard ? "Link copied" : "Copy the address above";
     },
     cancel: function () {
       fetch("cancel/" + page, {method: "POST"});
