@@ -43,15 +43,10 @@ def _clientside(app: Dash) -> None:
         Output("state", "data"),
         Input({"type": "name", "configuration": ALL}, "value"),
         Input({"type": "choice", "configuration": ALL, "group": ALL}, "value"),
-        Input({"type": "field", "configuration": ALL, "name": ALL}, "value"),
+        Input("touched", "data"),
     )
     browser("address", Output("sink", "data"), Input("state", "data"), Input("tab", "data"))
-    browser(
-        "mark",
-        Output({"type": "error", "configuration": ALL, "name": ALL}, "children"),
-        Input("answers", "data"),
-        State({"type": "error", "configuration": ALL, "name": ALL}, "id"),
-    )
+    browser("mark", Output("marked", "data"), Input("answers", "data"))
     browser(
         "showTab",
         Output("tab", "data", allow_duplicate=True),

@@ -1,6 +1,8 @@
 """The card of one configuration: its presets, its numbers, what is wrong with them."""
 
+import json
 import math
+import uuid
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
@@ -58,10 +60,19 @@ def menu(configuration: str, group: str, value: str, label: str) -> html.Div:
                 searchable=True,
                 id=key("choice", configuration, group=group),
             ),
-            html.Div(id=key("error", configuration, name=group), className="error", role="alert"),
+            error(configuration, group),
         ],
         className="menu",
     )
+
+
+def error(configuration: str, name: str) -> html.Div:
+    """Return the place where the browser writes what is wrong with a field ("" = the whole configuration).
+
+    It has no id: hundreds of them as parts of callbacks would take Dash seconds to follow.
+    """
+    place = {"data-error": f"{configuration} {name}"}
+    return html.Div(className="error", role="alert", **place)  # pyright: ignore[reportArgumentType]
 
 
 def human(value: float, unit: str) -> str:
@@ -77,82 +88,66 @@ def human(value: float, unit: str) -> str:
     return f"{value / 1000.0**place:.4g} {prefix}{unit}"
 
 
-def number_field(configuration: str, field: Field, value: object = None) -> html.Div:
-    """Return one input: label, unit, the value that holds while it is empty, slider, error, explanation."""
+def number_field(field: Field, value: object = None) -> dict[str, Any]:
+    """Return one input as the browser builds it: label, unit, what holds while it is empty, slider, explanation."""
     known = field.default
     shown = f"{known:.10g}" if isinstance(known, int | float) else str(known or "")
     preset = f"preset: {human(float(known), field.unit)}" if isinstance(known, int | float) else (shown or "not set")
-    explanation = f"{field.meaning}. Unit: {field.unit}. {preset}. {field.source}"
-    parts: list[Any] = [
-        html.Label([field.label, html.Span(f" {field.unit}" if field.unit != "1" else "", className="unit")]),
-        dcc.Input(
-            type="text",
-            value=None if value is None else str(value),
-            placeholder=shown,
-            debounce=0.3,
-            autoComplete="off",
-            spellCheck="false",
-            id=key("field", configuration, name=field.name),
-            name=f"{configuration} {field.name}",
-        ),
-    ]
-    if field.is_main and isinstance(known, int | float) and known > 0 and field.is_number:
-        parts.append(_slider(configuration, field, float(known)))
-    parts += [
-        html.Div(id=key("error", configuration, name=field.name), className="error", role="alert"),
-        html.Div(explanation, className="explanation", role="tooltip"),
-    ]
-    return html.Div(parts, className="field", title=explanation)
+    found: dict[str, Any] = {
+        "name": field.name,
+        "label": field.label,
+        "unit": field.unit if field.unit not in ("1", "word") else "",
+        "placeholder": shown,
+        "value": "" if value is None else str(value),
+        "explanation": f"{field.meaning}. Unit: {field.unit}. {preset}. {field.source}",
+    }
+    if field.is_main and field.is_number and isinstance(known, int | float) and known > 0:
+        found["slider"] = _slider(field, float(known))
+    return found
 
 
-def _slider(configuration: str, field: Field, known: float) -> dcc.Input:
-    low = max(known / 10**SLIDER_DECADES, field.low, 1e-300)
-    high = min(known * 10**SLIDER_DECADES, field.high)
-    low_log, high_log = math.log10(low), math.log10(high)
-    return dcc.Input(
-        type="range",
-        min=round(low_log, 4),
-        max=round(high_log, 4),
-        step=max(round((high_log - low_log) / SLIDER_STEPS, 4), 1e-4),
-        value=round(math.log10(known), 4),
-        className="slider",
-        id=key("slider", configuration, name=field.name),
-        name=f"drag {field.label}",
-    )
+def _slider(field: Field, known: float) -> list[float]:
+    """Return (low, high, step, value) of a slider over decimal logarithms."""
+    low = math.log10(max(known / 10**SLIDER_DECADES, field.low, 1e-300))
+    high = math.log10(min(known * 10**SLIDER_DECADES, field.high))
+    step = max(round((high - low) / SLIDER_STEPS, 4), 1e-4)
+    return [round(low, 4), round(high, 4), step, round(math.log10(known), 4)]
 
 
-def fields_block(configuration: str, found: list[Field], values: Mapping[str, Any], more: str) -> list[Any]:
-    """Return the main fields, and the others folded away."""
+def fields_block(configuration: str, found: list[Field], values: Mapping[str, Any], more: str = "") -> html.Div:
+    """Return the main fields, and the others folded away, for the browser to build.
 
-    def draw(each: Field) -> html.Div:
-        return number_field(configuration, each, values.get(each.name))
-
+    As Dash components the hundreds of fields of a page would take it seconds to follow each change.
+    """
     rest = [each for each in found if not each.is_main]
-    parts: list[Any] = [html.Div([draw(each) for each in found if each.is_main], className="fields")]
-    if rest:
-        is_open = any(each.name in values for each in rest)
-        folded = html.Div([draw(each) for each in rest], className="fields")
-        parts.append(html.Details([html.Summary(f"{more} ({len(rest)})"), folded], open=is_open))
-    return parts
+    content = {
+        "configuration": configuration,
+        "main": [number_field(each, values.get(each.name)) for each in found if each.is_main],
+        "rest": [number_field(each, values.get(each.name)) for each in rest],
+        "more": f"{more} ({len(rest)})",
+        "is_open": any(each.name in values for each in rest),
+        "token": uuid.uuid4().hex,
+    }
+    block = {"data-fields": json.dumps(content)}
+    return html.Div(className="block-of-fields", **block)  # pyright: ignore[reportArgumentType]
 
 
 def section(configuration: str, group: str, choices: Mapping[str, str], values: Mapping[str, Any]) -> list[Any]:
     """Return the fields of one group for the chosen entries."""
     if group == "hardware":
         found = inputs.hardware_fields(choices["hardware"], choices["precision"])
-        return fields_block(configuration, found, values, "All numbers of the chip")
+        return [fields_block(configuration, found, values, "All numbers of the chip")]
     if group == "topology":
         levels = inputs.network_level_fields(choices["hardware"], choices["topology"])
-        blocks = fields_block(configuration, levels, values, "Latency, distance, oversubscription of each level")
-        sites = [number_field(configuration, each, values.get(each.name)) for each in inputs.site_fields()]
-        return [*blocks, html.H4("Several sites"), html.Div(sites, className="fields")]
+        block = fields_block(configuration, levels, values, "Latency, distance, oversubscription of each level")
+        return [block, html.H4("Several sites"), fields_block(configuration, inputs.site_fields(), values)]
     if group == "model":
-        return fields_block(configuration, inputs.model_fields(choices["model"]), values, "All rules or dimensions")
+        return [fields_block(configuration, inputs.model_fields(choices["model"]), values, "All rules or dimensions")]
     if group == "physics":
-        return fields_block(configuration, inputs.physics_fields(choices["physics"]), values, "All constants")
+        return [fields_block(configuration, inputs.physics_fields(choices["physics"]), values, "All constants")]
     if group == "economics":
-        return fields_block(configuration, inputs.economics_fields(choices["economics"]), values, "Habits and dates")
-    return fields_block(configuration, inputs.run_fields(), values, "Tokens, batch, bounds")
+        return [fields_block(configuration, inputs.economics_fields(choices["economics"]), values, "Habits and dates")]
+    return [fields_block(configuration, inputs.run_fields(), values, "Tokens, batch, bounds")]
 
 
 def card(configuration: Configuration, values: Mapping[str, Any], name: str) -> html.Section:
@@ -183,8 +178,8 @@ def card(configuration: Configuration, values: Mapping[str, Any], name: str) -> 
         )
         sections.append(html.Div([*menus, folded], className=f"group {group}"))
     errors = [
-        html.Div(id=key("error", identity, name="name"), className="error", role="alert"),
-        html.Div(id=key("error", identity, name=""), className="error whole", role="alert"),
+        error(identity, "name"),
+        error(identity, ""),
     ]
     return html.Section([head, *errors, *sections], className="card", id=key("card", identity))
 

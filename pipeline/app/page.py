@@ -170,7 +170,9 @@ def layout(results: Path) -> html.Div:
         [
             dcc.Location(id="url", refresh=False),
             dcc.Store(id="state"),
+            dcc.Store(id="touched"),  # counts changes of fields
             dcc.Store(id="answers"),
+            dcc.Store(id="marked"),
             dcc.Store(id="tab", data="utilisation"),
             dcc.Store(id="scheme", data="light"),
             dcc.Store(id="sink"),

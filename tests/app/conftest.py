@@ -116,7 +116,7 @@ class Page:
     def type(self, card: int, name: str, text: str) -> None:
         """Write into a field of a card as a person does, and wait for the answer."""
         before = self.answered()
-        selector = f"""section.card:nth-child({card}) input[id*='"{name}"'][id*='"field"']"""
+        selector = f"""section.card:nth-child({card}) input[name$=' {name}'][type=text]"""
         element = self.one(selector)
         self.run(
             "for (let e = arguments[0]; e; e = e.parentElement) if (e.tagName === 'DETAILS') e.open = true", element
@@ -126,6 +126,11 @@ class Page:
         element.send_keys("\ue009" + "a" + "\ue000", "\ue003", text, "\ue004")
         self.until(lambda: self.answered() > before, f"the answer to {name} = {text}")
         self.settle()
+
+    def put(self, card: int, name: str, script: str) -> None:
+        """Set a field to what a JavaScript expression gives."""
+        selector = f"section.card:nth-child({card}) input[name$=' {name}'][type=text]"
+        self.run(f"flopscapeWrite(arguments[0], {script})", self.one(selector))
 
     def choose(self, card: int, group: str, value: str) -> None:
         """Choose a preset (through Dash, as its menu does)."""
