@@ -224,9 +224,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--results", help="results folder or URL (default: the newest under outputs/)")
     parser.add_argument("--format", choices=FORMATS, default="table", help="default: table, with rounded numbers")
     parser.add_argument("--output", help="write there instead of printing")
-    parser.add_argument(
-        "--list", action="store_true", help="list the questions; after a name: that one in full"
-    )
+    parser.add_argument("--list", action="store_true", help="list the questions; after a name: that one in full")
     parser.add_argument("--shell", action="store_true", help="type SQL line by line")
     options = parser.parse_args(argv)
     if options.list:

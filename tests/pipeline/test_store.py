@@ -143,9 +143,9 @@ def test_a_strangers_file_is_refused_by_name(tmp_path, study, units, make_table,
     with open_results(str(tmp_path), study, units) as results:
         results.write_unit(units[0], make_table(units[0]))
     (tmp_path / name).write_bytes(b"not ours")
-    for how in ({"resume": True}, {"replace": True}):
+    for resume in (True, False):
         with pytest.raises(UserError, match=name):
-            open_results(str(tmp_path), study, units, **how)
+            open_results(str(tmp_path), study, units, resume=resume, replace=not resume)
     assert (tmp_path / name).read_bytes() == b"not ours"
 
 
