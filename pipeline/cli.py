@@ -3,6 +3,7 @@
 import importlib
 import os
 import sys
+import threading
 from collections.abc import Sequence
 
 from pipeline import device
@@ -80,6 +81,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return WRONG_INPUT
     except KeyboardInterrupt:
         print(f"flopscape: interrupted; `{_resume_hint(arguments)}` goes on where it stopped", file=sys.stderr)
+        if threading.active_count() > 1:  # a thread inside a kernel cannot be ended in peace: leave without it
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(INTERRUPTED)
         return INTERRUPTED
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader (head, less) has what it wants

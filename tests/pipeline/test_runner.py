@@ -59,12 +59,22 @@ def flopscape(*argv: str, **more) -> subprocess.Popen:
     )
 
 
+def alive(group: int) -> bool:
+    """Return whether a process of a group still runs; one that has ended and waits to be collected does not."""
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, _, its_group = stat.read_text().rsplit(")", 1)[1].split()[:3]
+        except (OSError, ValueError):  # it ended while being looked at
+            continue
+        if int(its_group) == group and state not in "ZX":
+            return True
+    return False
+
+
 def is_gone(group: int) -> bool:
     """Return whether no process of a group is left, a moment after its first has ended."""
     for _ in range(40):
-        try:
-            os.killpg(group, 0)
-        except ProcessLookupError:
+        if not alive(group):
             return True
         time.sleep(0.05)
     return False
