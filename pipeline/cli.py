@@ -81,7 +81,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return WRONG_INPUT
     except KeyboardInterrupt:
         print(f"flopscape: interrupted; `{_resume_hint(arguments)}` goes on where it stopped", file=sys.stderr)
-        if threading.active_count() > 1:  # a thread inside a kernel cannot be ended in peace: leave without it
+        if argv is None and threading.active_count() > 1:  # a thread inside a kernel cannot be ended: leave it
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(INTERRUPTED)
