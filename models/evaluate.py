@@ -243,6 +243,9 @@ def best_layouts(
     run, pieces = kernel("transformer_best", 0), []
     for start in range(0, len(rows), BLOCK_CHUNK):
         at = np.minimum(np.arange(start, start + BLOCK_CHUNK), len(rows) - 1)
-        pieces.append(run(scenarios[:, at], hbm_byte[at], layouts[:, rows[at]], constants))
+        found = run(scenarios[:, at], hbm_byte[at], layouts[:, rows[at]], constants)
+        pieces.append(
+            [np.asarray(each) for each in found]
+        )  # one call at a time: queued ones push each other out of cache
     time_s, memory, lane, least = (np.concatenate(column)[: len(rows)] for column in zip(*pieces, strict=True))
     return time_s, memory, lane.astype(np.int64), least

@@ -33,6 +33,7 @@ CALIBRATED = (
     "physics=calibrated",
     "study=reference_model",
     "axes.accelerator_count={log2: [256, 65536]}",
+    "axes.scale_out_byte_per_s_ratio={log: [0.1, 10, 8]}",  # as many candidates as the H100 sweep has
 )
 EVERY_ROW = (*H100, "keep=all", "run.training_flop_maximum=1e28", "axes.accelerator_count=[65536,1048576,16777216]")
 PYTHON_POINTS = 2000

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from models.evaluate import transformer_outcomes
+from models.evaluate import POINT_CHUNK, transformer_outcomes
 from models.packing import pack, transformer_names
 from pipeline.costs import cost_columns
 from pipeline.grid import Block
@@ -29,6 +29,7 @@ from pipeline.transformer_search import (
 
 Table = dict[str, NDArray[Any]]
 Float64 = NDArray[np.float64]
+FEW_POINTS = 256  # up to here winners are evaluated in one small chunk
 SHAPE_COLUMNS = ("layer_count", "score_head_count", "ffn_width", "expert_count", "expert_ffn_width")
 SCENARIO_COLUMNS = (
     "training_flop",
@@ -138,7 +139,8 @@ def winner_columns(columns: Mapping[str, Float64], winners: TransformerWinners, 
     at = winners.scenario[winners.is_feasible]
     numbers = {name: values[at] for name, values in columns.items()}
     numbers |= {name: values[winners.is_feasible] for name, values in winners.layout.items()}
-    outcome = transformer_outcomes(pack(numbers, transformer_names()), constants)
+    chunk = FEW_POINTS if len(at) <= FEW_POINTS else POINT_CHUNK
+    outcome = transformer_outcomes(pack(numbers, transformer_names()), constants, chunk)
     spread = {}
     for name, values in outcome.items():
         spread[name] = np.full(len(winners.scenario), np.nan)
