@@ -20,7 +20,9 @@ from models.packing import field_names, pack, transformer_names
 from models.transformer_point import Accelerator, Constants, Links, Software
 from pipeline.calibrate import load_preset
 
-TABLES = Path(os.environ.get("FLOPSCAPE_ORACLES", Path(__file__).parent.parent / "data" / "oracles"))
+OWN = Path(__file__).parent.parent / "data" / "oracles" / "activation_memory.csv"
+GIVEN = Path(os.environ.get("FLOPSCAPE_ORACLES", OWN.parent)) / OWN.name
+TABLE = GIVEN if GIVEN.is_file() else OWN  # a folder may hold some of the tables alone
 ACTIVATION_ACCEPTED = 0.05
 EVEN_SHARE_ACCEPTED = 0.02
 FIRST_STAGE_ACCEPTED = 0.10
@@ -45,7 +47,7 @@ RECOMPUTE = ("recompute_matmul_fraction", "recompute_attention_fraction", "recom
 
 
 def rows() -> list[dict[str, float]]:
-    return pl.read_csv(TABLES / "activation_memory.csv").filter(pl.col("model").is_in(list(SHAPES))).to_dicts()
+    return pl.read_csv(TABLE).filter(pl.col("model").is_in(list(SHAPES))).to_dicts()
 
 
 def point(row: dict[str, float], mode: str) -> dict[str, float]:

@@ -23,7 +23,9 @@ from models.effects.parameters import attention_parameter_count, feed_forward_pa
 from models.effects.ring import ring_time_s
 from models.effects.stages import pipeline_hop_time_s
 
-TABLES = Path(os.environ.get("FLOPSCAPE_ORACLES", Path(__file__).parent.parent / "data" / "oracles"))
+OWN = Path(__file__).parent.parent / "data" / "oracles" / "calculon_executions.csv"
+GIVEN = Path(os.environ.get("FLOPSCAPE_ORACLES", OWN.parent)) / OWN.name
+TABLE = GIVEN if GIVEN.is_file() else OWN  # a folder may hold some of the tables alone
 DEFINITIONS_AGREE = 0.01
 EXACT = 1e-12
 # d_model, heads, head width, d_ff, tokens of a sequence: calculon's own model files
@@ -41,7 +43,7 @@ def number(value: float):
 
 
 def rows() -> list[dict[str, float]]:
-    frame = pl.read_csv(TABLES / "calculon_executions.csv", infer_schema_length=None)
+    frame = pl.read_csv(TABLE, infer_schema_length=None)
     kept = frame.filter(pl.col("feasible") & pl.col("model").is_in(list(SHAPES)))
     assert kept.height > 0
     return kept.to_dicts()
