@@ -16,7 +16,7 @@ DEGREES = ("data_ranks", "tensor_model_ranks", "tensor_ff_ranks", "pipeline_rank
 
 def field_names(cls: type, prefix: str = "") -> tuple[str, ...]:
     """Return the numeric field names of a bundle, each behind a prefix."""
-    return tuple(prefix + each.name for each in fields(cls) if not each.metadata.get("static"))
+    return tuple(prefix + each.name for each in fields(cls))
 
 
 @lru_cache(maxsize=16)

@@ -1,11 +1,11 @@
 """What goes into the model: one scenario (hardware, network, architecture, workload) and one layout of it.
 
 Every field is a number with its unit in its name and its meaning in its metadata; a bundle holds one point, or, under
-`vmap`, a batch of them. Choices of structure (which law applies) are static fields: one compiled variant each.
+`vmap`, a batch of them. Choices are numbers too: one compiled model evaluates all of them.
 """
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import jax
 
@@ -15,11 +15,6 @@ from models.quantities import Quantity
 def number(unit: str, meaning: str) -> Any:
     """Declare a numeric field with its unit and meaning (read by the glossary, the Parquet schema and the checks)."""
     return field(metadata={"unit": unit, "meaning": meaning})
-
-
-def choice(meaning: str) -> Any:
-    """Declare a static field: a choice of structure, compiled in."""
-    return field(metadata={"static": True, "unit": "", "meaning": meaning})
 
 
 def bundle(cls: type) -> type:
@@ -125,6 +120,3 @@ class Scenario:
     network: tuple[NetworkLevel, ...]
     architecture: Architecture
     workload: Workload
-
-
-Schedule = Literal["1f1b", "zero_bubble"]

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from pipeline.app.field_texts import FAMILY, MAIN_HARDWARE, RUN, SITE_DEFAULTS, SITES
-from pipeline.catalogue import CONF_DIRECTORY, load_chip, load_topology, network_fields, read_yaml
+from pipeline.catalogue import CONF_DIRECTORY, load_chip, load_topology, read_yaml
 from pipeline.catalogue_schema import Chip, ModelShape, NetworkLevelSpec, Topology, number_keys
 from pipeline.economics import EconomicSettings
 from pipeline.errors import UserError
@@ -153,15 +153,6 @@ def _level_value(hardware: str, spec: NetworkLevelSpec, key: str) -> float | Non
         chip_key = "ranks" if key == "group_ranks" else key
         return getattr(chip(hardware), f"{spec.takes_from}_{chip_key}", None)
     return own
-
-
-def lower_ranks(hardware: str, network: str) -> float:
-    """Return the accelerators in one group of the last but one level: what the last level joins."""
-    try:
-        levels = network_fields(chip(hardware), topology(network))
-    except UserError:
-        return 1.0
-    return math.prod(level["group_ranks"] for level in levels[:-1])
 
 
 def site_fields() -> list[Field]:
