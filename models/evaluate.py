@@ -67,19 +67,30 @@ def best_placement(
     return best_time, tied_traffic[index], index
 
 
-def best_layout(
-    scenario: Quantity, hbm_byte: Quantity, layouts: Quantity, constants: Constants
-) -> tuple[Scalar, Scalar, Index, Scalar]:
-    """Return (wall time a step, memory, lane) of the fastest of a block's layouts that fits, and the least memory.
+def layout_times(
+    scenario: Quantity, splits: Quantity, recomputes: Quantity, constants: Constants
+) -> tuple[Quantity, Quantity]:
+    """Return (wall time a step, memory) of every split with every recomputation, arrays (recomputation, lane)."""
+    each_split = jax.vmap(time_of_transformer, in_axes=(None, 1, None, None))
+    return jax.vmap(each_split, in_axes=(None, None, 1, None))(scenario, splits, recomputes, constants)
 
-    Ties: less memory, then the first. The time is inf where none fits.
+
+def best_layout(
+    scenario: Quantity, hbm_byte: Quantity, splits: Quantity, recomputes: Quantity, constants: Constants
+) -> tuple[Scalar, Scalar, Index, Scalar]:
+    """Return (wall time a step, memory, place) of the fastest of a block's layouts that fits, and the least memory.
+
+    Place = lane x recomputations + recomputation. Ties: less memory, then the first place. inf where none fits.
     """
-    times, memory = jax.vmap(time_of_transformer, in_axes=(None, 1, None))(scenario, layouts, constants)
+    times, memory = layout_times(scenario, splits, recomputes, constants)
     usable = jnp.where(memory <= hbm_byte, times, jnp.inf)
     best_time = jnp.min(usable)
     tied_memory = jnp.where(usable == best_time, memory, jnp.inf)
-    lane = jnp.argmin(tied_memory)
-    return best_time, tied_memory[lane], lane, jnp.min(memory)
+    least_tied = jnp.min(tied_memory)
+    choices, lanes = times.shape
+    place = jnp.arange(lanes)[None, :] * choices + jnp.arange(choices)[:, None]
+    first = jnp.min(jnp.where(tied_memory == least_tied, place, choices * lanes))
+    return best_time, least_tied, first, jnp.min(memory)
 
 
 @lru_cache(maxsize=64)
@@ -98,10 +109,8 @@ def kernel(name: str, level_count: int) -> Callable[..., Any]:
             in_axes=(None, 1, None, None),
         ),
         "transformer": lambda: jax.vmap(outcome_of_transformer, in_axes=(1, None)),
-        "transformer_time": lambda: jax.vmap(
-            jax.vmap(time_of_transformer, in_axes=(None, 1, None)), in_axes=(1, 1, None)
-        ),
-        "transformer_best": lambda: jax.vmap(best_layout, in_axes=(1, 0, 1, None)),
+        "transformer_time": lambda: jax.vmap(layout_times, in_axes=(1, 1, None, None), out_axes=0),
+        "transformer_best": lambda: jax.vmap(best_layout, in_axes=(1, 0, 1, None, None)),
         "cost": lambda: jax.vmap(cost_of_run, in_axes=1),
         "sites": lambda: jax.vmap(sites_of_run, in_axes=1),
     }
@@ -218,34 +227,40 @@ def transformer_outcomes(
 
 
 def transformer_times(
-    scenarios: Matrix, layouts: Matrix, rows: NDArray[np.int64], constants: Constants
+    scenarios: Matrix, layouts: Matrix, rows: NDArray[np.int64], recomputes: Matrix, constants: Constants
 ) -> tuple[Matrix, Matrix]:
-    """Return (wall time a step in s, peak memory in B), arrays (block, lane), of layouts of transformers.
+    """Return (wall time a step in s, peak memory in B), arrays (block, lane, recomputation), of layouts.
 
     `scenarios` has a column a block (rows of `transformer_scenario_names`); its layouts are block `rows` of `layouts`,
-    an array (row of `TransformerLayout`, block, lane). What depends on the scenario alone is computed once a block.
+    an array (row of `transformer_split_names`, block, lane), each with every column of `recomputes` (rows of
+    RECOMPUTE_NAMES). What depends on the scenario alone, or not on the recomputation, is computed once.
     Wall time is step time over goodput: failures and checkpoints are in it.
     """
     run, blocks = kernel("transformer_time", 0), len(rows)
-    times, memory = np.empty((blocks, LANES)), np.empty((blocks, LANES))
+    times, memory = (np.empty((blocks, layouts.shape[2], recomputes.shape[1])) for _ in range(2))
     for start in range(0, blocks, BLOCK_CHUNK):
         stop = min(start + BLOCK_CHUNK, blocks)
         at = np.minimum(np.arange(start, start + BLOCK_CHUNK), blocks - 1)  # one chunk shape: the last block repeats
-        step_s, byte = run(scenarios[:, at], layouts[:, rows[at]], constants)
-        times[start:stop], memory[start:stop] = (np.asarray(each)[: stop - start] for each in (step_s, byte))
+        found = run(scenarios[:, at], layouts[:, rows[at]], recomputes, constants)
+        times[start:stop], memory[start:stop] = (np.asarray(each)[: stop - start].swapaxes(1, 2) for each in found)
     return times, memory
 
 
 def best_layouts(
-    scenarios: Matrix, hbm_byte: Matrix, layouts: Matrix, rows: NDArray[np.int64], constants: Constants
+    scenarios: Matrix,
+    hbm_byte: Matrix,
+    layouts: Matrix,
+    rows: NDArray[np.int64],
+    recomputes: Matrix,
+    constants: Constants,
 ) -> tuple[Matrix, Matrix, NDArray[np.int64], Matrix]:
-    """Return (wall time a step, memory, lane, least memory) of each block's best layout; see `transformer_times`."""
+    """Return (wall time a step, memory, place, least memory) of each block's best layout; see `transformer_times`."""
     run, pieces = kernel("transformer_best", 0), []
     for start in range(0, len(rows), BLOCK_CHUNK):
         at = np.minimum(np.arange(start, start + BLOCK_CHUNK), len(rows) - 1)
-        found = run(scenarios[:, at], hbm_byte[at], layouts[:, rows[at]], constants)
+        found = run(scenarios[:, at], hbm_byte[at], layouts[:, rows[at]], recomputes, constants)
         pieces.append(
             [np.asarray(each) for each in found]
         )  # one call at a time: queued ones push each other out of cache
-    time_s, memory, lane, least = (np.concatenate(column)[: len(rows)] for column in zip(*pieces, strict=True))
-    return time_s, memory, lane.astype(np.int64), least
+    time_s, memory, place, least = (np.concatenate(column)[: len(rows)] for column in zip(*pieces, strict=True))
+    return time_s, memory, place.astype(np.int64), least

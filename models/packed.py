@@ -11,6 +11,7 @@ from models.effects.sites import LocalSteps, SiteOutcome, site_outcome
 from models.outcome import Outcome
 from models.packing import (
     DEGREES,
+    RECOMPUTE_NAMES,
     field_names,
     layout_names,
     layout_of,
@@ -20,13 +21,14 @@ from models.packing import (
     transformer_names,
     transformer_of,
     transformer_scenario_names,
+    transformer_split_names,
 )
 from models.point import Layout, NetworkLevel, Physics, Placement, Scenario
 from models.quantities import Flag, Quantity, Scalar
 from models.step import step
-from models.transformer_layer import Point
 from models.transformer_outcome import TransformerOutcome
-from models.transformer_point import Constants, TransformerLayout
+from models.transformer_point import Constants
+from models.transformer_rates import Point
 from models.transformer_step import transformer_step
 
 SITE_NUMBERS = ("parameter_byte", "site_count", "site_one_way_byte_per_s", "site_latency_s", "site_step_time_s")
@@ -140,10 +142,17 @@ def outcome_of_transformer(rows: Quantity, constants: Constants) -> tuple[Scalar
     return tuple(getattr(outcome, name) for name in field_names(TransformerOutcome))
 
 
-def time_of_transformer(scenario: Quantity, layout: Quantity, constants: Constants) -> tuple[Scalar, Scalar]:
-    """Return (wall time a step, peak memory) of one layout of one scenario: what a search needs, and no more."""
+def time_of_transformer(
+    scenario: Quantity, split: Quantity, recompute: Quantity, constants: Constants
+) -> tuple[Scalar, Scalar]:
+    """Return (wall time a step, peak memory) of one layout of one scenario: what a search needs, and no more.
+
+    The layout comes in two parts, the split and what is recomputed: what depends on one alone is computed once for all
+    of the other.
+    """
     values = dict(zip(transformer_scenario_names(), list(scenario), strict=True))
-    values |= dict(zip(field_names(TransformerLayout), list(layout), strict=True))
+    values |= dict(zip(transformer_split_names(), list(split), strict=True))
+    values |= dict(zip(RECOMPUTE_NAMES, list(recompute), strict=True))
     outcome = transformer_step(Point(*transformer_of([values[name] for name in transformer_names()]), constants))
     return outcome.step_time_s / outcome.goodput_fraction, outcome.memory_byte
 

@@ -80,6 +80,21 @@ def transformer_names() -> tuple[str, ...]:
     return tuple(name for cls in TRANSFORMER_BUNDLES for name in field_names(cls))
 
 
+RECOMPUTE_NAMES = (
+    "recompute_matmul_fraction",
+    "recompute_attention_fraction",
+    "recompute_elementwise_fraction",
+    "stored_activation_fraction",
+)
+"""What a layout recomputes: every choice of it goes with every choice of the rest."""
+
+
+@lru_cache(maxsize=1)
+def transformer_split_names() -> tuple[str, ...]:
+    """Return the row names of a packed layout of the calibrated model without what it recomputes."""
+    return tuple(name for name in field_names(TransformerLayout) if name not in RECOMPUTE_NAMES)
+
+
 @lru_cache(maxsize=1)
 def transformer_scenario_names() -> tuple[str, ...]:
     """Return the row names of a packed scenario of the calibrated model: the point without its layout."""

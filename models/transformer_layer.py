@@ -16,11 +16,11 @@ from models.effects.elementwise import (
     expert_permutation_time_s,
     gradient_accumulation_time_s,
 )
-from models.effects.overlap import host_bound_time_s, partly_hidden_time_s
-from models.effects.ring import expert_dispatch_time_s, group_rank_per_domain
-from models.quantities import Quantity, Scalar
+from models.effects.overlap import host_bound_time_s
+from models.quantities import Scalar
 from models.transformer_parts import Weights, dense_width, output_width, tokens_per_rank
-from models.transformer_rates import Point, Rates, group_ring_s, tiled_matmul_s
+from models.transformer_rates import Point, Rates, tiled_matmul_s
+from models.transformer_traffic import traffic_forward_s
 
 
 @dataclass(frozen=True)
@@ -141,42 +141,6 @@ def memory_bound_forward_s(point: Point, rate: Rates) -> Scalar:
         hbm_byte_per_s=rate.hbm_byte_per_s,
     )
     return elementwise + m.moe_layer_fraction * permutation + cast
-
-
-def traffic_forward_s(point: Point, rate: Rates, attention_forward: Quantity) -> tuple[Scalar, Scalar, Scalar]:
-    """Return what shows of (tensor, context, expert) traffic of one layer forward.
-
-    Tensor: two all-reduces, two rings each. Context: keys and values go round, hidden under attention. Expert: two
-    all-to-alls, dispatch and combine.
-    """
-    m, layout, w, c = point.transformer, point.layout, point.software, point.constants
-    token, tensor = tokens_per_rank(m, layout), layout.tensor_ranks
-    activations = c.activation_byte * token * m.hidden_width
-    reduce_s = group_ring_s(point, rate, byte=activations, ranks=tensor, inner=jnp.ones(()))
-    tensor_s = 2.0 * 2.0 * reduce_s * c.tensor_exposed_fraction * w.tensor_exposed_ratio
-    keys_values = c.activation_byte * token * layout.context_ranks * 2.0 * m.key_value_width / tensor
-    round_s = group_ring_s(point, rate, byte=keys_values, ranks=layout.context_ranks, inner=tensor)
-    context_s = partly_hidden_time_s(
-        transfer_s=round_s, cover_s=attention_forward, exposed_fraction=c.tensor_exposed_fraction
-    )
-    near = group_rank_per_domain(
-        group_ranks=layout.expert_ranks, inner_ranks=jnp.ones(()), domain_ranks=point.links.domain_ranks
-    )
-    is_spread = layout.expert_ranks > point.links.pod_ranks
-    far = jnp.where(is_spread, jnp.minimum(rate.scale_out_byte_per_s, rate.top_byte_per_s), rate.scale_out_byte_per_s)
-    dispatch_s = expert_dispatch_time_s(
-        token=token / tensor,
-        hidden_width=m.hidden_width,
-        element_byte=c.activation_byte,
-        experts_per_token=m.experts_per_token,
-        expert_ranks=layout.expert_ranks,
-        rank_per_domain=near,
-        scale_up_byte_per_s=rate.scale_up_byte_per_s,
-        scale_out_byte_per_s=far,
-        latency_s=c.collective_latency_s + jnp.where(is_spread, point.links.top_latency_s, 0.0),
-    )
-    expert_s = m.moe_layer_fraction * 2.0 * c.expert_exposed_fraction * w.expert_load_ratio * dispatch_s
-    return tensor_s, context_s, expert_s
 
 
 def layer_times(point: Point, rate: Rates, held: Weights) -> Layer:

@@ -69,6 +69,9 @@ class TransformerLayout:
     tensor_ranks: Quantity = number("1", "tensor-parallel degree")
     sequence_ranks: Quantity = number("1", "tensor_ranks with sequence parallelism, else 1")
     context_ranks: Quantity = number("1", "context-parallel degree")
+    context_all_to_all_ranks: Quantity = number(
+        "1", "context ranks that exchange heads by all-to-all (Ulysses); 1: all pass keys and values round a ring"
+    )
     expert_ranks: Quantity = number("1", "ranks that share one set of experts, out of tensor x context x data")
     pipeline_ranks: Quantity = number("1", "pipeline-parallel degree")
     data_ranks: Quantity = number("1", "data-parallel degree")
@@ -166,7 +169,11 @@ class Constants:
     activation_byte: Quantity = number("B", "bytes of an activation element")
     pass_replicated_fraction: Quantity = number("1", "share of passes not split by tensor parallelism")
     pass_ffn_ratio: Quantity = number("1", "activation-function passes over all passes, per feed-forward matrix")
-    collective_latency_s: Quantity = number("s", "fixed cost of one collective, software included")
+    collective_latency_s: Quantity = number("s", "fixed cost of one collective, its launch included")
+    scale_up_ring_hop_s: Quantity = number("s", "one hop of a ring inside a domain")
+    scale_out_ring_hop_s: Quantity = number("s", "one hop of a ring between domains")
+    scale_up_tree_hop_s: Quantity = number("s", "one hop of a tree inside a domain")
+    scale_out_tree_hop_s: Quantity = number("s", "one hop of a tree between domains")
     expert_exposed_fraction: Quantity = number("1", "exposed share of the expert all-to-all")
     backward_host_ratio: Quantity = number(
         "1", "host time of backward over forward: about two kernels for each forward one"

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import jax.numpy as jnp
 
-from models.effects.ring import group_byte_per_s, group_rank_per_domain, ring_time_s
 from models.effects.roofline import linear_rate_flop_per_s, matmul_padding_ratio, matmul_time_s
 from models.quantities import Quantity, Scalar
 from models.transformer_point import Accelerator, Constants, Links, Software, Transformer, TransformerLayout
@@ -90,19 +89,3 @@ def tiled_matmul_s(
         input_byte=c.activation_byte if is_16bit else point.software.operand_byte,
         output_byte=c.activation_byte,
     )
-
-
-def group_ring_s(point: Point, rate: Rates, *, byte: Quantity, ranks: Quantity, inner: Quantity) -> Scalar:
-    """Return the time of a ring over ranks that sit `inner` accelerators apart: placement decides its bandwidth."""
-    near = group_rank_per_domain(group_ranks=ranks, inner_ranks=inner, domain_ranks=point.links.domain_ranks)
-    bandwidth = group_byte_per_s(
-        group_ranks=ranks,
-        rank_per_domain=near,
-        scale_up_byte_per_s=rate.scale_up_byte_per_s,
-        scale_out_byte_per_s=rate.scale_out_byte_per_s,
-    )
-    in_pod = group_rank_per_domain(group_ranks=ranks, inner_ranks=inner, domain_ranks=point.links.pod_ranks)
-    crosses = in_pod < ranks
-    bandwidth = jnp.where(crosses, jnp.minimum(bandwidth, rate.top_byte_per_s * in_pod), bandwidth)
-    latency_s = point.constants.collective_latency_s + jnp.where(crosses, point.links.top_latency_s, 0.0)
-    return ring_time_s(byte=byte, group_ranks=ranks, group_bandwidth_byte_per_s=bandwidth, latency_s=latency_s)

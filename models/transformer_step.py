@@ -8,6 +8,7 @@ from models.effects.overlap import overlapped_time_s, partly_hidden_time_s
 from models.effects.reliability import goodput_fraction
 from models.effects.stages import pipeline_bubble_microbatch_count, pipeline_hop_time_s
 from models.quantities import Quantity, Scalar
+from models.transformer_groups import gather_s, group
 from models.transformer_layer import Layer, layer_times
 from models.transformer_memory import transformer_memory
 from models.transformer_outcome import TransformerOutcome
@@ -25,7 +26,7 @@ from models.transformer_parts import (
     weights,
 )
 from models.transformer_point import Transformer
-from models.transformer_rates import Point, Rates, group_ring_s, rates, tiled_matmul_s
+from models.transformer_rates import Point, Rates, rates, tiled_matmul_s
 
 FORWARD_AND_BACKWARD = 3.0  # a matmul forward, and one each for the gradients of its input and of its weights
 
@@ -39,7 +40,7 @@ def gathered_layer_s(point: Point, rate: Rates, layer: Layer, held: Weights) -> 
     layout, c = point.layout, point.constants
     byte = c.activation_byte * (held.shared_layer + held.routed_layer)
     inner = layout.tensor_ranks * layout.context_ranks
-    gather = group_ring_s(point, rate, byte=byte, ranks=layout.shard_ranks, inner=inner)
+    gather = gather_s(point, group(point, rate, ranks=layout.shard_ranks, inner=inner), byte)
     scatter = gather * point.software.gradient_byte / c.activation_byte
     exposed = c.shard_exposed_fraction
     forward = overlapped_time_s(compute_s=layer.forward, transfer_s=gather, exposed_fraction=exposed)
@@ -107,13 +108,14 @@ def data_times_s(point: Point, rate: Rates, held: Weights, stage: Stages, layer_
 
     # Reduce-scatter of gradients and all-gather of weights, and hybrid sharding's all-reduce between replicas
     byte = w.gradient_byte + c.activation_byte
-    reduce = group_ring_s(point, rate, byte=byte * shared, ranks=data_ranks, inner=tensor)
-    routed_reduce = group_ring_s(point, rate, byte=byte * routed, ranks=replicas, inner=layout.expert_ranks)
+    reduce = gather_s(point, group(point, rate, ranks=data_ranks, inner=tensor), byte * shared)
+    routed_ranks = group(point, rate, ranks=replicas, inner=layout.expert_ranks)
+    routed_reduce = gather_s(point, routed_ranks, byte * routed)
     reduce = reduce + jnp.where(point.transformer.expert_count > 0.0, routed_reduce, 0.0)
     apart = tensor * layout.context_ranks * layout.shard_ranks
     kept = w.gradient_byte * (shared + routed) / layout.shard_ranks
     copies = data_ranks / layout.shard_ranks
-    replica = 2.0 * group_ring_s(point, rate, byte=kept, ranks=copies, inner=apart)
+    replica = 2.0 * gather_s(point, group(point, rate, ranks=copies, inner=apart), kept)
     is_gathered = full * (1.0 - stage.is_piped)
     exposed = partly_hidden_time_s(
         transfer_s=reduce + is_gathered * (replica - reduce),

@@ -94,6 +94,11 @@ def layout_columns(group: pl.DataFrame, file: str) -> Columns:
     defaults |= dict.fromkeys(recompute, again) | {"stored_activation_fraction": 1.0 - again}
     defaults["shard_ranks"] = given["data_ranks"] * given.get("context_ranks", ones)
     columns = defaults | given
+    uneven = columns["context_ranks"] % columns["context_all_to_all_ranks"] != 0
+    if uneven.any():
+        row, name = int(np.argmax(uneven)), "context_all_to_all_ranks"
+        value = f"{columns[name][row]:g}"
+        raise UserError(f"{file}: row {row + 1}: {name} = {value}: must divide context_ranks; correct it")
     for name, values in columns.items():
         if (values < 0).any() or ("_ranks" in name and (values < 1).any()):
             row = int(np.argmax((values < 0) | (values < 1)))

@@ -22,6 +22,12 @@ def megatron_arguments(layout: Layout, run: Mapping[str, float], precision: str)
         f"--global-batch-size {_whole_batch(layout)}",
         f"--seq-length {int(run['sequence_token'])}",
     ]
+    if n["context_ranks"] > 1:
+        arguments.append(f"--cp-comm-type {_context_kind(layout)}")
+        if _context_kind(layout) == "a2a+p2p":
+            exchanged = n["context_all_to_all_ranks"]
+            sizes = f"{exchanged} {n['context_ranks'] // exchanged}"
+            arguments.append(f"--hierarchical-context-parallel-sizes {sizes}")
     if n["tensor_ranks"] > 1:
         arguments.append("--sequence-parallel")
     if run["expert_count"] > 1:
@@ -34,6 +40,11 @@ def megatron_arguments(layout: Layout, run: Mapping[str, float], precision: str)
         arguments += ["--use-megatron-fsdp", "--data-parallel-sharding-strategy optim_grads_params"]
     arguments.append("--use-distributed-optimizer")
     return [*arguments, "--overlap-grad-reduce", *_megatron_recompute(layout, run), *_megatron_precision(precision)]
+
+
+def _context_kind(layout: Layout) -> str:
+    exchanged = layout["context_all_to_all_ranks"]
+    return "p2p" if exchanged == 1 else "a2a" if exchanged == layout["context_ranks"] else "a2a+p2p"
 
 
 def _megatron_recompute(layout: Layout, run: Mapping[str, float]) -> list[str]:
@@ -98,8 +109,13 @@ def remarks(layout: Layout, run: Mapping[str, float]) -> list[str]:
         said.append("Megatron-LM has no zero-bubble schedule: without one the bubble is about three times as long")
     if layout["pipeline_ranks"] > 1:
         said.append(f"DeepSpeed: PipelineModule(num_stages={int(layout['pipeline_ranks'])}) in the model's code")
+    if layout["context_all_to_all_ranks"] > 1:
+        said.append("torchtitan passes keys and values round a ring: it has no all-to-all between context ranks")
     if layout["context_ranks"] > 1:
-        said.append(f"DeepSpeed: sequence parallelism (Ulysses) of {int(layout['context_ranks'])} in the model's code")
+        is_exchanged = layout["context_all_to_all_ranks"] == layout["context_ranks"]
+        which = "" if is_exchanged else ", an all-to-all: it has no ring"
+        ranks = int(layout["context_ranks"])
+        said.append(f"DeepSpeed: sequence parallelism (Ulysses) of {ranks} in the model's code{which}")
     if run["expert_count"] > 1:
         said.append(f"DeepSpeed: MoE(ep_size={int(layout['expert_ranks'])}) in the model's code")
     if 0.0 < layout["recompute_layer_fraction"] < 1.0:

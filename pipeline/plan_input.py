@@ -19,6 +19,7 @@ SHORT = {  # what people type -> the setting that it is
 DEGREES = ("tensor_ranks", "context_ranks", "pipeline_ranks", "expert_ranks", "data_ranks")
 LAYOUT = (
     *DEGREES,
+    "context_all_to_all_ranks",
     "microbatch_sequence",
     "microbatch_count",
     "interleave_count",

@@ -5,7 +5,8 @@ layout: no tensor degree published, all degrees 1. dp: accelerators / (tp pp cp)
 microbatch: the largest of at most 8,192 tokens that divides the batch of a data rank; torchtitan with a pipeline as
 many microbatches as stages. vpp: 1; called interleaved 2; NeMo and Megatron-Bridge chunks of 4 layers where that
 divides. zero: stage 1 for DeepSpeed and vendor stacks, else 0. sp: on for vendor stacks and torchtitan where tp > 1.
-ep: as many as experts, data ranks and domain allow. recompute: none (memory: between none and full).
+cp: a ring; framework or notes say Ulysses, an all-to-all. ep: as many as experts, data ranks and domain allow.
+recompute: none (memory: between none and full).
 (L + 2) divisible by pp x vpp while L is not: embedding and logits count as a layer each.
 """
 
@@ -130,6 +131,7 @@ def run_layout(row: Row, stack: Stack, domain_ranks: float, batch: float, flags:
         "tensor_ranks": tensor,
         "sequence_ranks": sequence_ranks(row, stack, flags),
         "context_ranks": context,
+        "context_all_to_all_ranks": context if "ulysses" in f"{row['framework']} {row['notes']}".lower() else 1.0,
         "expert_ranks": expert_ranks(row, data, domain_ranks, flags),
         "pipeline_ranks": pipeline,
         "data_ranks": data,

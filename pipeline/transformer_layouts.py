@@ -39,6 +39,7 @@ class TransformerSearchRules:
     tensor_ranks_maximum: int
     context_ranks_maximum: int
     context_token_minimum: int  # tokens of a sequence that a context rank keeps at least
+    context_all_to_all_maximum: int  # context ranks that may exchange heads instead; 1: rings only
     pipeline_ranks_maximum: int
     expert_ranks_maximum: int
     microbatch_sequences: tuple[int, ...]
@@ -77,10 +78,21 @@ def _degrees(shape: TransformerShape, accelerators: int, rules: TransformerSearc
     product = columns["tensor_ranks"] * columns["context_ranks"] * columns["pipeline_ranks"]
     columns["data_ranks"] = accelerators // product
     columns = _where(columns, (accelerators % product == 0) & (columns["data_ranks"] <= shape.batch_sequence))
+    columns = _context_kinds(columns, shape, rules)
     experts = divisors(shape.expert_count) if shape.expert_count > 1 else np.ones(1, dtype=np.int64)
     columns = _expand(columns, "expert_ranks", experts[experts <= rules.expert_ranks_maximum].tolist())
     holders = columns["tensor_ranks"] * columns["context_ranks"] * columns["data_ranks"]
     return _where(columns, holders % columns["expert_ranks"] == 0)
+
+
+def _context_kinds(columns: Columns, shape: TransformerShape, rules: TransformerSearchRules) -> Columns:
+    """Return every row with its context ranks in a ring, and, where heads divide among them, in an all-to-all."""
+    columns = _expand(columns, "is_exchanged", (0, 1))
+    context, is_exchanged = columns["context_ranks"], columns.pop("is_exchanged") == 1
+    heads = shape.head_count // columns["tensor_ranks"]
+    may = (context > 1) & (context <= rules.context_all_to_all_maximum) & (heads % context == 0)
+    columns["context_all_to_all_ranks"] = np.where(is_exchanged, context, 1)
+    return _where(columns, ~is_exchanged | may)
 
 
 def _schedules(columns: Columns, shape: TransformerShape, rules: TransformerSearchRules) -> Columns:
@@ -104,26 +116,29 @@ def _schedules(columns: Columns, shape: TransformerShape, rules: TransformerSear
 def transformer_layouts(
     shape: TransformerShape, accelerators: int, rules: TransformerSearchRules
 ) -> dict[str, Float64]:
-    """Return every layout, in a fixed order: columns of `TransformerLayout`, and is_zero_bubble.
+    """Return every split, in a fixed order: columns of `transformer_split_names`, and is_zero_bubble.
 
-    A data rank's sequences are rounded up to whole microbatches: the last one may be padding.
+    Each goes with every column of `recomputations`. A data rank's sequences are rounded up to whole microbatches: the
+    last one may be padding.
     """
     columns = _schedules(_degrees(shape, accelerators, rules), shape, rules)
     columns = _expand(columns, "sharding_stage", rules.sharding_stages)
     columns = _where(columns, (columns["sharding_stage"] < STAGE_FULL) | (columns["pipeline_ranks"] == 1))
-    columns = _expand(columns, "recompute", range(len(rules.recompute_layer_fractions)))
-    fraction = np.array(rules.recompute_layer_fractions)[columns.pop("recompute")]
     chunks = columns["pipeline_ranks"] * columns["interleave_ratio"]
     ends_count = (shape.layer_count % chunks != 0) & ((shape.layer_count + 2) % chunks == 0) & (chunks > 1)
     result = {name: values.astype(np.float64) for name, values in columns.items()}
     result["sequence_ranks"] = result["tensor_ranks"]
     result["shard_ranks"] = result["data_ranks"] * result["context_ranks"]
     result["end_stage_layer_credit"] = np.where(ends_count, 2.0, 0.0)
-    result["is_gpipe"] = np.zeros(len(fraction))
+    result["is_gpipe"] = np.zeros(len(chunks))
     result["bubble_ratio"] = np.where(columns["is_zero_bubble"] == 1, rules.zero_bubble_ratio, 1.0)
-    for name in ("recompute_matmul_fraction", "recompute_attention_fraction", "recompute_elementwise_fraction"):
-        result[name] = fraction
-    result["stored_activation_fraction"] = 1.0 - fraction
     for values in result.values():
         values.flags.writeable = False
     return result
+
+
+@lru_cache(maxsize=64)
+def recomputations(rules: TransformerSearchRules) -> Float64:
+    """Return the choices of recomputation, a column each: rows of RECOMPUTE_NAMES."""
+    fraction = np.array(rules.recompute_layer_fractions, dtype=np.float64)
+    return np.stack([fraction, fraction, fraction, 1.0 - fraction])

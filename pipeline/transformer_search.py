@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.evaluate import LANES, best_layouts, transformer_times
-from models.packing import field_names, pack, transformer_scenario_names
-from models.transformer_point import Constants, TransformerLayout
-from pipeline.transformer_layouts import TransformerSearchRules, TransformerShape, transformer_layouts
+from models.packing import RECOMPUTE_NAMES, pack, transformer_scenario_names, transformer_split_names
+from models.transformer_point import Constants
+from pipeline.transformer_layouts import TransformerSearchRules, TransformerShape, recomputations, transformer_layouts
 
 Float64 = NDArray[np.float64]
 Int64 = NDArray[np.int64]
 Keep = Callable[[Float64, Float64, Int64], Int64]
-LAYOUT_NAMES = field_names(TransformerLayout)
+SPLIT_NAMES = transformer_split_names()
 SCENARIO_NAMES = transformer_scenario_names()
 MAXIMUM_ACCELERATORS = 1 << 30
 """No search grows beyond this: about a thousand million accelerators."""
@@ -61,20 +61,20 @@ class TransformerWinners:
 
 @lru_cache(maxsize=512)
 def layout_blocks(shape: TransformerShape, count: int, rules: TransformerSearchRules) -> tuple[Float64, Float64, int]:
-    """Return (layouts, zero-bubble flags, number) of one shape on one cluster, in blocks of lanes.
+    """Return (splits, zero-bubble flags, number) of one shape on one cluster, in blocks of lanes.
 
-    Arrays (row of LAYOUT_NAMES, block, lane) and (block, lane); the last block is filled up with its last layout.
+    Arrays (row of SPLIT_NAMES, block, lane) and (block, lane); the last block is filled up with its last split.
     """
     columns = transformer_layouts(shape, count, rules)
     number = len(columns["is_zero_bubble"])
     filled = np.minimum(np.arange(-(-number // LANES) * LANES), max(number - 1, 0))
-    matrix = pack(columns, LAYOUT_NAMES)[:, filled].reshape(len(LAYOUT_NAMES), -1, LANES)
+    matrix = pack(columns, SPLIT_NAMES)[:, filled].reshape(len(SPLIT_NAMES), -1, LANES)
     return matrix, columns["is_zero_bubble"][filled].reshape(-1, LANES), number
 
 
 def layout_count(shape: TransformerShape, count: int, rules: TransformerSearchRules) -> int:
     """Return how many layouts a search looks at for one shape on one cluster."""
-    return layout_blocks(shape, count, rules)[2]
+    return layout_blocks(shape, count, rules)[2] * len(rules.recompute_layer_fractions)
 
 
 def search_transformers(
@@ -139,7 +139,8 @@ class _Blocks:
     inside: NDArray[np.bool_]  # (block, lane): a layout, not filling
     matrix: Float64
     flags: Float64
-    sizes: Int64  # layouts of each member
+    recomputes: Float64  # what each split goes with
+    sizes: Int64  # splits of each member
 
 
 def _blocks(scenarios: TransformerScenarios, count: Int64, members: Int64, rules: TransformerSearchRules) -> _Blocks:
@@ -156,7 +157,7 @@ def _blocks(scenarios: TransformerScenarios, count: Int64, members: Int64, rules
     inside = place[:, None] * LANES + np.arange(LANES) < sizes[owner][:, None]
     matrix = np.concatenate([matrix for matrix, _, _ in tables], axis=1)
     flags = np.concatenate([flags for _, flags, _ in tables])
-    return _Blocks(owner, start[key_of][owner] + place, inside, matrix, flags, sizes)
+    return _Blocks(owner, start[key_of][owner] + place, inside, matrix, flags, recomputations(rules), sizes)
 
 
 def _batches(
@@ -181,7 +182,8 @@ def _search_batch(
 ) -> None:
     """Evaluate every layout of the members in one vectorised call and keep the chosen ones."""
     blocks = _blocks(scenarios, count, members, rules)
-    state.candidates[members] += blocks.sizes
+    choices = blocks.recomputes.shape[1]
+    state.candidates[members] += blocks.sizes * choices
     state.has_layouts[members] = blocks.sizes > 0
     with_layouts = blocks.sizes > 0
     if not with_layouts.any():
@@ -197,10 +199,11 @@ def _search_batch(
     is_fixed = scenarios.accelerator_count[who] > 0
     state.reason[who] = np.where(np.isfinite(best), np.where(in_time | is_fixed, "", "time"), "memory")
     state.is_done[who] = state.reason[who] == ""
-    owner, block, lane = chosen
+    owner, block, place = chosen
     kept = state.is_done[members[owner]]
-    row, lane = blocks.row[block[kept]], lane[kept]
-    state.kept.append((members[owner[kept]], blocks.matrix[:, row, lane], blocks.flags[row, lane]))
+    row, (lane, choice) = blocks.row[block[kept]], np.divmod(place[kept], choices)
+    layout = np.concatenate([blocks.matrix[:, row, lane], blocks.recomputes[:, choice]])
+    state.kept.append((members[owner[kept]], layout, blocks.flags[row, lane]))
 
 
 def _numbers(scenarios: TransformerScenarios, members: Int64, blocks: _Blocks) -> Float64:
@@ -212,12 +215,13 @@ def _numbers(scenarios: TransformerScenarios, members: Int64, blocks: _Blocks) -
 def _best_of(
     scenarios: TransformerScenarios, constants: Constants, keep: Keep, members: Int64, blocks: _Blocks
 ) -> tuple[Float64, Float64, tuple[Int64, Int64, Int64]]:
-    """Return (best time, least memory) of each member with layouts, and (member, block, lane) of the best."""
+    """Return (best time, least memory) of each member with layouts, and (member, block, place) of the best."""
     numbers, hbm_byte = _numbers(scenarios, members, blocks), scenarios.hbm_byte[members[blocks.owner]]
-    times, memory, lane, least = best_layouts(numbers, hbm_byte, blocks.matrix, blocks.row, constants)
+    table = (blocks.matrix, blocks.row, blocks.recomputes)
+    times, memory, place, least = best_layouts(numbers, hbm_byte, *table, constants)
     starts = np.nonzero(np.diff(blocks.owner, prepend=-1))[0]
     at = keep(times, memory, blocks.owner)
-    return times[at], np.minimum.reduceat(least, starts), (blocks.owner[at], at, lane[at])
+    return times[at], np.minimum.reduceat(least, starts), (blocks.owner[at], at, place[at])
 
 
 def _kept_of(
@@ -225,25 +229,28 @@ def _kept_of(
 ) -> tuple[Float64, Float64, tuple[Int64, Int64, Int64]]:
     """Return the same with every layout that `keep` keeps."""
     numbers = _numbers(scenarios, members, blocks)
-    times, memory = transformer_times(numbers, blocks.matrix, blocks.row, constants)
-    block, lane = np.nonzero(blocks.inside)
-    owner, memory = blocks.owner[block], memory[blocks.inside]
-    usable = np.where(memory <= scenarios.hbm_byte[members][owner], times[blocks.inside], np.inf)
+    times, memory = transformer_times(numbers, blocks.matrix, blocks.row, blocks.recomputes, constants)
+    choices = blocks.recomputes.shape[1]
+    block, lane = (np.repeat(each, choices) for each in np.nonzero(blocks.inside))
+    place = lane * choices + np.tile(np.arange(choices), len(lane) // choices)
+    owner, memory = blocks.owner[block], memory[blocks.inside].ravel()
+    usable = np.where(memory <= scenarios.hbm_byte[members][owner], times[blocks.inside].ravel(), np.inf)
     starts = np.nonzero(np.diff(owner, prepend=-1))[0]
     at = keep(usable, memory, owner)
     least = np.minimum.reduceat(memory, starts)
-    return np.minimum.reduceat(usable, starts), least, (owner[at], block[at], lane[at])
+    return np.minimum.reduceat(usable, starts), least, (owner[at], block[at], place[at])
 
 
 def _collect(scenarios: TransformerScenarios, count: Int64, state: _State) -> TransformerWinners:
     """Return the kept layouts as flat columns in order of scenario; a scenario without any has one row of zeros."""
     missing = np.nonzero(~state.is_done)[0]
-    empty = (missing, np.zeros((len(LAYOUT_NAMES), len(missing))), np.zeros(len(missing)))
+    names = (*SPLIT_NAMES, *RECOMPUTE_NAMES)
+    empty = (missing, np.zeros((len(names), len(missing))), np.zeros(len(missing)))
     owner, matrix, flags = zip(*[*state.kept, empty], strict=True)
     scenario = np.concatenate(owner)
     order = np.argsort(scenario, kind="stable")
     scenario = scenario[order]
-    layout = dict(zip(LAYOUT_NAMES, np.concatenate(matrix, axis=1)[:, order], strict=True))
+    layout = dict(zip(names, np.concatenate(matrix, axis=1)[:, order], strict=True))
     layout["is_zero_bubble"] = np.concatenate(flags)[order]
     _, first, sizes = np.unique(scenario, return_index=True, return_counts=True)
     is_feasible = state.is_done[scenario]

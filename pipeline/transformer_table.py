@@ -51,6 +51,7 @@ LAYOUT_COLUMNS = {
     "pipeline_ranks": "pipeline_ranks",
     "expert_ranks": "expert_ranks",
     "context_ranks": "context_ranks",
+    "context_all_to_all_ranks": "context_all_to_all_ranks",
     "microbatch_count": "microbatch_count",
     "microbatch_sequence": "microbatch_sequence",
     "interleave_ratio": "interleave_count",

@@ -1,4 +1,4 @@
-"""Collectives of the calibrated model: rings whose bandwidth follows from where their ranks sit."""
+"""Collectives of the calibrated model: the bandwidth and the hops of a group follow from where its ranks sit."""
 
 import jax.numpy as jnp
 
@@ -31,56 +31,51 @@ def group_byte_per_s(
     )
 
 
-def ring_time_s(
+def ring_latency_s(
+    *,
+    group_ranks: Quantity,
+    rank_per_domain: Quantity,
+    pod_count: Quantity,
+    near_hop_s: Quantity,
+    far_hop_s: Quantity,
+    pod_hop_s: Quantity,
+) -> Scalar:
+    """Return the time that a byte takes once round a ring: g - 1 hops, each inside a domain, between, or between pods.
+
+    (g - n) near + (n - p) far + (p - 1) pod, n = g/k domains and p pods.
+    Source: NCCL, src/graph/tuning.cc (steps, inter-node steps, latency of a hop).
+    """
+    domains = group_ranks / rank_per_domain
+    return (group_ranks - domains) * near_hop_s + (domains - pod_count) * far_hop_s + (pod_count - 1) * pod_hop_s
+
+
+def tree_latency_s(
+    *,
+    group_ranks: Quantity,
+    rank_per_domain: Quantity,
+    pod_count: Quantity,
+    near_hop_s: Quantity,
+    far_hop_s: Quantity,
+    pod_hop_s: Quantity,
+) -> Scalar:
+    """Return the time that a byte takes up a tree: a chain inside the domain, doubling between domains.
+
+    (k - 1) near + log2(g/k) far + (p - 1) pod.  Its hops cost more than a ring's: each joins two streams.
+    Source: Thakur 2005 (recursive halving and doubling); NCCL, src/graph/tuning.cc; NCCL 2.23 (PAT, for all-gather and
+    reduce-scatter). Ignores: that NCCL has PAT for one rank a server only.
+    """
+    doublings = jnp.log2(group_ranks / rank_per_domain)
+    return (rank_per_domain - 1) * near_hop_s + doublings * far_hop_s + (pod_count - 1) * pod_hop_s
+
+
+def gather_time_s(
     *, byte: Quantity, group_ranks: Quantity, group_bandwidth_byte_per_s: Quantity, latency_s: Quantity
 ) -> Scalar:
-    """Return the time of an all-gather or reduce-scatter of `byte` (the full tensor) over a ring.
+    """Return the time of an all-gather or reduce-scatter of `byte` (the full tensor) over a ring or a tree.
 
     (g - 1) / g V / b + latency if g > 1.
 
-    An all-reduce is two of these. Source: Thakur 2005. Ignores: tree algorithms for small messages.
+    An all-reduce is two of these. A ring sends messages of m = V / g in g - 1 hops, so it reaches the share
+    m / (m + b x hop) of the bandwidth: small messages are slow. Source: Thakur 2005.
     """
     return byte * (1 - 1 / group_ranks) / group_bandwidth_byte_per_s + jnp.where(group_ranks > 1, latency_s, 0)
-
-
-def distinct_destination_count(*, destination_count: Quantity, choice_count: Quantity) -> Scalar:
-    """Return the expected distinct targets when k choices fall on g targets: about g k / (g + k/2).
-
-    Never above g.
-
-    Exact: g (1 - (1 - 1/g)^k); the rational form is within 6% for k <= 16 and costs no power.
-    Source: the occupancy problem.
-    """
-    return jnp.minimum(destination_count, destination_count * choice_count / (destination_count + choice_count / 2))
-
-
-def expert_dispatch_time_s(
-    *,
-    token: Quantity,
-    hidden_width: Quantity,
-    element_byte: Quantity,
-    experts_per_token: Quantity,
-    expert_ranks: Quantity,
-    rank_per_domain: Quantity,
-    scale_up_byte_per_s: Quantity,
-    scale_out_byte_per_s: Quantity,
-    latency_s: Quantity,
-) -> Scalar:
-    """Return the time of one all-to-all of token vectors to the experts' ranks (dispatch, or combine).
-
-    Each token is sent once per distinct rank inside the domain, once per distinct foreign domain outside:
-    t = bytes T h [ d(g) (k-1)/g / up + d(n) (n-1)/n / out ] + latency, n = g/k domains, d = distinct destinations.
-    Valid when: routing is balanced. Source: DeepSeek-V3 sec. 3.2 (DeepEP); GShard. Ignores: node-limited routing.
-    """
-    domain_count = expert_ranks / rank_per_domain
-    inside = (
-        distinct_destination_count(destination_count=expert_ranks, choice_count=experts_per_token)
-        * (rank_per_domain - 1)
-        / expert_ranks
-    )
-    outside = distinct_destination_count(destination_count=domain_count, choice_count=experts_per_token) * (
-        1 - 1 / domain_count
-    )
-    return element_byte * token * hidden_width * (
-        inside / scale_up_byte_per_s + outside / scale_out_byte_per_s
-    ) + jnp.where(expert_ranks > 1, latency_s, 0)

@@ -25,6 +25,7 @@ TRAFFIC = (
     "layer_transfer_time_s",
 )
 TRAFFIC += ("data_time_s",)
+LATENCIES = [name for name in field_names(Constants) if name.endswith(("_latency_s", "_hop_s"))]
 NOT_PARTS = ("step_time_s",)
 PARTS = [name for name in field_names(TransformerOutcome) if name.endswith("_time_s") and name not in NOT_PARTS]
 
@@ -40,6 +41,7 @@ BASE = {
     **{"window_token": 2048, "windowed_layer_fraction": 0, "vocabulary_size": 51200, "embedding_is_tied": 1},
     **{"learned_position_count": 2048, "expert_count": 0, "experts_per_token": 0, "shared_expert_count": 0},
     **{"expert_ffn_width": 0, "tensor_ranks": 8, "sequence_ranks": 1, "context_ranks": 1, "expert_ranks": 1},
+    **{"context_all_to_all_ranks": 1},
     **{"pipeline_ranks": 8, "data_ranks": 8, "microbatch_sequence": 1, "microbatch_count": 64, "interleave_ratio": 1},
     **{"end_stage_layer_credit": 0, "sharding_stage": 1, "shard_ranks": 8, "is_gpipe": 0, "bubble_ratio": 1},
     **{"recompute_matmul_fraction": 0, "recompute_attention_fraction": 0, "recompute_elementwise_fraction": 0},
@@ -67,6 +69,7 @@ SHARDED = {
     **{"weight_byte": 4, "optimizer_byte": 8, "microbatch_count": 2, "layer_count": 48, "hidden_width": 4096},
     **{"query_width": 4096, "key_value_width": 4096, "ffn_width": 16384, "score_head_count": 32},
 }
+CONTEXT = {"context_ranks": 4, "sequence_token": 65536, "window_token": 65536, "data_ranks": 2, "shard_ranks": 8}
 CASES = {
     "dense": {},
     "sequence parallel, interleaved": {"sequence_ranks": 8, "interleave_ratio": 3, "end_stage_layer_credit": 0},
@@ -86,7 +89,10 @@ CASES = {
     "latent attention": LATENT,
     "sharded": SHARDED,
     "sharded, early kernel": {**SHARDED, "is_early_attention": 1},
-    "context": {"context_ranks": 4, "sequence_token": 65536, "window_token": 65536, "data_ranks": 2, "shard_ranks": 8},
+    "context": CONTEXT,
+    "context, heads exchanged": {**CONTEXT, "context_all_to_all_ranks": 4},
+    "context, a grid": {**CONTEXT, "context_ranks": 8, "data_ranks": 1, "context_all_to_all_ranks": 2},
+    "context, few key/value heads": {**CONTEXT, "context_all_to_all_ranks": 4, "key_value_width": 1024},
     "GPipe": {"is_gpipe": 1},
     "zero bubble": {"bubble_ratio": 1 / 3},
     "late reduction": {
@@ -157,6 +163,7 @@ def test_every_constant_moves_something(name: str) -> None:
 
 def test_one_rank_has_no_traffic() -> None:
     ranks = ("tensor_ranks", "sequence_ranks", "context_ranks", "expert_ranks", "pipeline_ranks", "data_ranks")
+    ranks += ("context_all_to_all_ranks",)
     alone = [{**point, **dict.fromkeys((*ranks, "shard_ranks", "interleave_ratio"), 1)} for point in POINTS]
     got = outcomes([{**point, "end_stage_layer_credit": 0} for point in alone])
     for name in TRAFFIC:
@@ -165,7 +172,7 @@ def test_one_rank_has_no_traffic() -> None:
 
 def test_infinite_network_equals_no_network() -> None:
     links = dict.fromkeys(("scale_up_byte_per_s", "scale_out_byte_per_s", "top_byte_per_s"), 1e300)
-    got = outcomes([{**point, **links, "top_latency_s": 0} for point in POINTS], {"collective_latency_s": 0.0})
+    got = outcomes([{**point, **links, "top_latency_s": 0} for point in POINTS], dict.fromkeys(LATENCIES, 0.0))
     for name in TRAFFIC:
         if name != "bubble_time_s":
             assert np.abs(got[name] / got["step_time_s"]).max() < ADDED_UP, name

@@ -56,7 +56,7 @@ def point(row: dict[str, float], mode: str) -> dict[str, float]:
     numbers = dict.fromkeys((*field_names(Accelerator), *field_names(Links)), 1.0)
     numbers |= dict.fromkeys(transformer_names(), 0.0) | numbers
     numbers |= dict.fromkeys(field_names(Software), 0.0)
-    ones = ("context_ranks", "expert_ranks", "data_ranks", "shard_ranks", "bubble_ratio")
+    ones = ("context_ranks", "context_all_to_all_ranks", "expert_ranks", "data_ranks", "shard_ranks", "bubble_ratio")
     numbers |= dict.fromkeys(ones, 1.0)
     numbers |= {"layer_count": layers, "hidden_width": width, "ffn_width": 4 * width, "ffn_matrix_count": 2}
     numbers |= dict.fromkeys(("query_width", "key_value_width", "value_width"), width)

@@ -20,7 +20,7 @@ import pytest
 from models.effects.activation import state_byte
 from models.effects.attention import attended_token_mean, attention_forward_flop
 from models.effects.parameters import attention_parameter_count, feed_forward_parameter_count
-from models.effects.ring import ring_time_s
+from models.effects.ring import gather_time_s
 from models.effects.stages import pipeline_hop_time_s
 
 OWN = Path(__file__).parent.parent / "data" / "oracles" / "calculon_executions.csv"
@@ -133,7 +133,7 @@ def test_tensor_traffic_of_a_block() -> None:
     for row in rows():
         if row["tensor_par"] > 1:
             byte = element_byte(row) * block_token(row) * SHAPES[str(row["model"])][0]
-            whole = ring_time_s(
+            whole = gather_time_s(
                 byte=number(byte),
                 group_ranks=number(row["tensor_par"]),
                 group_bandwidth_byte_per_s=number(1),

@@ -95,6 +95,7 @@ def test_the_screen_is_one_screen_and_holds_the_numbers(capsys, planned):
 LAYOUT = {
     "tensor_ranks": 4,
     "context_ranks": 2,
+    "context_all_to_all_ranks": 1,
     "pipeline_ranks": 8,
     "expert_ranks": 16,
     "data_ranks": 32,

@@ -19,6 +19,7 @@ RULES = TransformerSearchRules(
     tensor_ranks_maximum=8,
     context_ranks_maximum=4,
     context_token_minimum=1024,
+    context_all_to_all_maximum=4,
     pipeline_ranks_maximum=12,
     expert_ranks_maximum=16,
     microbatch_sequences=(1, 2),
@@ -72,7 +73,8 @@ def brute_force(shape: TransformerShape, accelerators: int) -> int:
                 even = shape.layer_count % chunks == 0 or (shape.layer_count + 2) % chunks == 0
                 interleaved = pipeline > 1 and even and count % pipeline == 0 and chunks <= shape.layer_count
                 schedules = 1 + interleaved + (pipeline > 1)
-                total += schedules * (1 + (pipeline == 1)) * 2
+                kinds = 1 + (context > 1 and shape.head_count // tensor % context == 0)
+                total += schedules * (1 + (pipeline == 1)) * kinds
     return total
 
 

@@ -1,4 +1,4 @@
-"""Rings and their placement: worked by hand, at limits, and in the right direction."""
+"""Rings, trees and their placement: worked by hand, at limits, and in the right direction."""
 
 import jax.numpy as jnp
 import pytest
@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.effects.ring import (
-    distinct_destination_count,
-    expert_dispatch_time_s,
+    gather_time_s,
     group_byte_per_s,
     group_rank_per_domain,
-    ring_time_s,
+    ring_latency_s,
+    tree_latency_s,
 )
 
 ROUNDING = 1e-12
@@ -39,7 +39,7 @@ def bandwidth(group: float, per_domain: float, up: float = 400.0, out: float = 5
 
 def ring(byte: float, ranks: float, bandwidth_byte_per_s: float, latency: float = 0.0) -> float:
     return float(
-        ring_time_s(
+        gather_time_s(
             byte=number(byte),
             group_ranks=number(ranks),
             group_bandwidth_byte_per_s=number(bandwidth_byte_per_s),
@@ -84,45 +84,43 @@ def test_infinite_network_equals_no_network() -> None:
     assert ring(8e9, 64, 1e300) == pytest.approx(0.0, abs=1e-200)
 
 
-def test_distinct_destinations_by_hand() -> None:
-    # One choice meets one target; eight choices of eight: 8 x 8 / 12, exact 8 (1 - (7/8)^8) = 5.251.
-    one = distinct_destination_count(destination_count=number(64), choice_count=number(1))
-    assert float(one) == pytest.approx(64 / 64.5, rel=ROUNDING)
-    eight = distinct_destination_count(destination_count=number(8), choice_count=number(8))
-    assert float(eight) == pytest.approx(8 * (1 - (7 / 8) ** 8), rel=0.06)  # the rational form is within 6%
+HOPS = {"near_hop_s": 1.0, "far_hop_s": 10.0, "pod_hop_s": 1000.0}
 
 
-def dispatch(ranks: float, per_domain: float, up: float = 1e9, out: float = 1e8, latency: float = 0.0) -> float:
-    return float(
-        expert_dispatch_time_s(
-            token=number(1000),
-            hidden_width=number(1000),
-            element_byte=number(2),
-            experts_per_token=number(4),
-            expert_ranks=number(ranks),
-            rank_per_domain=number(per_domain),
-            scale_up_byte_per_s=number(up),
-            scale_out_byte_per_s=number(out),
-            latency_s=number(latency),
-        )
-    )
+def latencies(group: float, per_domain: float, pods: float = 1.0) -> tuple[float, float]:
+    place = {"group_ranks": group, "rank_per_domain": per_domain, "pod_count": pods, **HOPS}
+    given = {name: number(value) for name, value in place.items()}
+    return float(ring_latency_s(**given)), float(tree_latency_s(**given))
 
 
-def test_dispatch_inside_a_domain_by_hand() -> None:
-    # 2 B x 1e6 to d = 8 x 4 / 10 = 3.2 distinct ranks, 7 of 8 of them others: 2e6 x 3.2 x 7/8 / 1e9.
-    assert dispatch(8, 8) == pytest.approx(2e6 * 3.2 * 7 / 8 / 1e9, rel=ROUNDING)
+@pytest.mark.parametrize(
+    ("group", "per_domain", "pods", "ring_hops", "tree_hops"),
+    [
+        (8, 8, 1, 7, 7),  # one server: seven hops inside; a chain in both
+        (32, 8, 1, 28 + 3 * 10, 7 + 2 * 10),  # four servers of eight: 28 inside, 3 between; 7 inside, 2 doublings
+        (16, 1, 1, 15 * 10, 4 * 10),
+        (64, 8, 2, 56 + 6 * 10 + 1000, 7 + 3 * 10 + 1000),  # eight servers, four a pod: 6 between, one across
+        (6, 3, 1, 4 + 10, 2 + 10),  # no power of two
+        (1, 1, 1, 0, 0),
+    ],
+)
+def test_hops_by_hand(group: float, per_domain: float, pods: float, ring_hops: float, tree_hops: float) -> None:
+    assert latencies(group, per_domain, pods) == pytest.approx((ring_hops, tree_hops), rel=ROUNDING)
 
 
-def test_dispatch_across_domains_by_hand() -> None:
-    # 16 ranks, 8 in a domain: inside d(16) = 16 x 4 / 18, of which 7/16 in one's own; outside d(2) = min(2, 2 x 4 / 4)
-    # = 2 domains, half of them foreign.
-    inside = 16 * 4 / 18 * 7 / 16 / 1e9
-    outside = 2 * 0.5 / 1e8
-    assert dispatch(16, 8) == pytest.approx(2e6 * (inside + outside), rel=ROUNDING)
+def test_small_messages_are_slow_by_hand() -> None:
+    # A ring of four at 2 B/s with hops of 1 s: messages of m = V / 4 reach m / (m + 2 x 1) of the bandwidth.
+    for whole in (0.8, 8.0, 800.0):
+        message = whole / 4
+        assert 0.75 * whole / ring(whole, 4, 2.0, 3.0) == pytest.approx(2 * message / (message + 2), rel=ROUNDING)
 
 
-def test_one_expert_rank_sends_nothing() -> None:
-    assert dispatch(1, 1, latency=1.0) == 0.0
+@settings(deadline=None, max_examples=40)
+@given(st.integers(1, 10**8), st.integers(1, 1024), st.integers(1, 64))
+def test_hops_grow_with_the_group(group: int, per_domain: int, factor: int) -> None:
+    inside = min(group, per_domain)
+    small, large = latencies(group, inside), latencies(group * factor, min(group * factor, per_domain))
+    assert all(0 <= few <= many * (1 + ROUNDING) for few, many in zip(small, large, strict=True))
 
 
 @settings(deadline=None, max_examples=40)
@@ -137,5 +135,3 @@ def test_a_larger_domain_is_never_slower(group: int, inner: int, domain: int, fa
 @given(st.integers(1, 10**8), st.floats(1, 1e12), st.floats(1, 100))
 def test_more_bandwidth_is_never_slower(ranks: int, speed: float, factor: float) -> None:
     assert ring(1e9, ranks, speed * factor) <= ring(1e9, ranks, speed)
-    assert dispatch(8, 4, up=speed * factor) <= dispatch(8, 4, up=speed)
-    assert dispatch(8, 4, out=speed * factor) <= dispatch(8, 4, out=speed)
