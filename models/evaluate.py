@@ -256,11 +256,11 @@ def best_layouts(
 ) -> tuple[Matrix, Matrix, NDArray[np.int64], Matrix]:
     """Return (wall time a step, memory, place, least memory) of each block's best layout; see `transformer_times`."""
     run, pieces = kernel("transformer_best", 0), []
+    chunk = np.empty((layouts.shape[0], BLOCK_CHUNK, layouts.shape[2]))  # filled again: fresh pages cost more than rows
     for start in range(0, len(rows), BLOCK_CHUNK):
         at = np.minimum(np.arange(start, start + BLOCK_CHUNK), len(rows) - 1)
-        found = run(scenarios[:, at], hbm_byte[at], layouts[:, rows[at]], recomputes, constants)
-        pieces.append(
-            [np.asarray(each) for each in found]
-        )  # one call at a time: queued ones push each other out of cache
+        np.take(layouts, rows[at], axis=1, out=chunk, mode="clip")
+        found = run(scenarios[:, at], hbm_byte[at], chunk, recomputes, constants)
+        pieces.append([np.asarray(each) for each in found])  # waits: then the chunk is free again
     time_s, memory, place, least = (np.concatenate(column)[: len(rows)] for column in zip(*pieces, strict=True))
     return time_s, memory, place.astype(np.int64), least
