@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from models.chunks import FEW_POINTS, Joined, in_chunks, in_equal_chunks, padded_placements
 from models.effects.economics import RunCost
 from models.effects.sites import SiteOutcome
 from models.outcome import Outcome
@@ -50,9 +51,10 @@ Matrix = NDArray[np.float64]
 LANES = 256  # layouts of one scenario in one block
 BLOCK_CHUNK = 64  # blocks in one call
 POINT_CHUNK = 8192
+BOUND_CHUNK = 2048  # for any number of points, as in SEARCH_POINTS: a further shape takes a second to compile
 SEARCH_POINTS = 16384
-FEW_POINTS = 256
-NEVER_DIVIDES = 1e30
+QUICK = {"xla_cpu_use_fusion_emitters": False}
+"""Compiled in two thirds of the time, runs slower, the same to the bit: for kernels that see few points."""
 
 
 def best_placement(
@@ -94,7 +96,7 @@ def best_layout(
 
 
 @lru_cache(maxsize=64)
-def kernel(name: str, level_count: int) -> Callable[..., Any]:
+def kernel(name: str, level_count: int, is_quick: bool = False) -> Callable[..., Any]:
     """Return the compiled, batched form of a function of `models.packed`: points along the last axis of each matrix."""
     at_level = {"level_count": level_count}
     batched = {
@@ -114,52 +116,31 @@ def kernel(name: str, level_count: int) -> Callable[..., Any]:
         "cost": lambda: jax.vmap(cost_of_run, in_axes=1),
         "sites": lambda: jax.vmap(sites_of_run, in_axes=1),
     }
-    return jax.jit(batched[name]())
+    return jax.jit(batched[name](), compiler_options=QUICK if is_quick else None)
 
 
-def in_chunks(run: Callable[..., Any], points: Matrix, chunk: int, *constants: Any) -> list[NDArray[Any]]:
-    """Return the outputs of a kernel over all points: one chunk shape, the tail padded with its last point.
-
-    Few points take a small chunk instead, so that most of the work is not padding.
-    """
-    count = points.shape[1]
-    chunk = min(chunk, FEW_POINTS) if count <= FEW_POINTS else chunk
-    pieces = []
-    for start in range(0, count, chunk):
-        part = points[:, start : start + chunk]
-        missing = chunk - part.shape[1]
-        if missing:
-            part = np.concatenate([part, np.repeat(part[:, -1:], missing, axis=1)], axis=1)
-        pieces.append(run(part, *constants))
-    columns = zip(*pieces, strict=True)
-    return [np.concatenate([np.asarray(each) for each in column])[:count] for column in columns]
+def few_or_many(name: str, level_count: int, points: Matrix, *constants: Any) -> list[NDArray[Any]]:
+    """Return the outputs of a kernel over all points; few take one that is small and soon compiled."""
+    run = kernel(name, level_count, is_quick=points.shape[1] <= FEW_POINTS)
+    return in_chunks(run, points, POINT_CHUNK, *constants)
 
 
 def outcomes(points: Matrix, physics: Physics, level_count: int) -> dict[str, Matrix]:
     """Return every field of `Outcome` for packed, fully placed points (scenario, layout, placement rows)."""
     if points.shape[1] == 0:
         return {name: np.zeros(0) for name in field_names(Outcome)}
-    values = in_chunks(kernel("outcome", level_count), points, POINT_CHUNK, physics)
+    values = few_or_many("outcome", level_count, points, physics)
     return dict(zip(field_names(Outcome), values, strict=True))
 
 
-def bounds(points: Matrix, physics: Physics, level_count: int) -> tuple[Matrix, Matrix]:
+def bounds(points: Matrix | Joined, physics: Physics, level_count: int) -> tuple[Matrix, Matrix]:
     """Return (bound of the step time in s, fits in memory 0/1) for packed layouts (scenario, layout rows)."""
-    bound_s, fits = in_chunks(kernel("bound", level_count), points, POINT_CHUNK, physics)
+    bound_s, fits = in_equal_chunks(kernel("bound", level_count), points, BOUND_CHUNK, physics)
     return bound_s, fits
 
 
-def padded_placements(lowers: Matrix) -> Matrix:
-    """Return placements padded to one of few widths (four an octave) with such as divide nothing."""
-    count = lowers.shape[1]
-    step = max(2, (1 << (count - 1).bit_length()) // 8)
-    width = max(8, -(-count // step) * step)
-    padding = np.full((lowers.shape[0], width - count), NEVER_DIVIDES)
-    return np.concatenate([lowers, padding], axis=1)
-
-
 def best_placements(
-    points: Matrix, lowers: Matrix, physics: Physics, level_count: int
+    points: Matrix | Joined, lowers: Matrix, physics: Physics, level_count: int
 ) -> tuple[Matrix, Matrix, NDArray[np.int64]]:
     """Return (step time, traffic time, placement index) of the best of the given placements for each packed layout.
 
@@ -167,7 +148,7 @@ def best_placements(
     """
     padded = padded_placements(lowers)
     chunk = max(1, SEARCH_POINTS // padded.shape[1])
-    time_s, traffic_s, index = in_chunks(kernel("best", level_count), points, chunk, padded, physics)
+    time_s, traffic_s, index = in_equal_chunks(kernel("best", level_count), points, chunk, padded, physics)
     return time_s, traffic_s, index.astype(np.int64)
 
 
@@ -175,7 +156,7 @@ def placed_steps(points: Matrix, lowers: Matrix, physics: Physics, level_count: 
     """Return (step time, traffic time), each (layout, placement); infinite where a placement does not divide it."""
     padded = padded_placements(lowers)
     chunk = max(1, SEARCH_POINTS // padded.shape[1])
-    time_s, traffic_s = in_chunks(kernel("each", level_count), points, chunk, padded, physics)
+    time_s, traffic_s = in_equal_chunks(kernel("each", level_count), points, chunk, padded, physics)
     return time_s[:, : lowers.shape[1]], traffic_s[:, : lowers.shape[1]]
 
 
@@ -185,7 +166,7 @@ def placement_outcomes(
     """Return every candidate of one scenario: (fields by layout and placement, fields by layout, which divide)."""
     padded, run = padded_placements(lowers), kernel("expand", level_count)
     chunk = max(1, SEARCH_POINTS // padded.shape[1])
-    values = in_chunks(_flat(lambda part: run(scenario, part, padded, physics)), layouts, chunk)
+    values = in_equal_chunks(_flat(lambda part: run(scenario, part, padded, physics)), layouts, chunk)
     keep, cut = lowers.shape[1], len(PLACED_FIELDS)
     placed: dict[str, Matrix] = {name: each[:, :keep] for name, each in zip(PLACED_FIELDS, values[:cut], strict=True)}
     unplaced: dict[str, Matrix] = dict(zip(LAYOUT_FIELDS, values[cut:-1], strict=True))
@@ -203,13 +184,13 @@ def run_costs(
     rows = np.concatenate([economics, [np.asarray(accelerator_count, dtype=np.float64)], [run_time_s]])
     if rows.shape[1] == 0:
         return {name: np.zeros(0) for name in field_names(RunCost)}
-    values = in_chunks(kernel("cost", 0), rows, POINT_CHUNK)
+    values = few_or_many("cost", 0, rows)
     return dict(zip(field_names(RunCost), values, strict=True))
 
 
 def site_outcomes(rows: Matrix) -> dict[str, Matrix]:
     """Return every field of `SiteOutcome` for packed runs (rows of `LocalSteps`, then of SITE_NUMBERS)."""
-    values = in_chunks(kernel("sites", 0), rows, POINT_CHUNK)
+    values = few_or_many("sites", 0, rows)
     return dict(zip(field_names(SiteOutcome), values, strict=True))
 
 

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from models.chunks import Joined
 from models.evaluate import best_placements, bounds, outcomes
-from models.packing import DEGREES, layout_names, scenario_names
+from models.packing import DEGREES, layout_names
 from models.point import Physics
 from pipeline.layouts import SearchRules, placements, used_group_ranks
 from pipeline.search_layouts import Key, degree_limits, degree_rows, layout_tables, packed_layouts
@@ -103,7 +104,7 @@ def _search_round(table: ScenarioTable, physics: Physics, rules: SearchRules, st
     row = np.arange(len(member)) - first_row[member] + tables.start[key_of][member]
     best = _Best.empty(len(members), tables.matrix.shape[0], len(DEGREES) * table.level_count)
     if len(member):
-        points = np.concatenate([table.matrix[:, members[member]], tables.matrix[:, row]])
+        points = Joined((table.matrix, tables.matrix), (members[member], row))
         bound_s, fits = bounds(points, physics, table.level_count)
         bound_s = np.where(fits > 0, bound_s, np.inf)
         least = np.full(len(members), np.inf)
@@ -147,10 +148,12 @@ class _Best:
 
 def _distinct_keys(table: ScenarioTable, state: _State, members: Int64) -> tuple[list[Key], Int64]:
     """Return the distinct (shape, cluster size, network sizes) among the members, and each member's index in them."""
-    codes = np.stack([table.shape_index[members], table.network_index[members], state.count[members]])
-    distinct, key_of = np.unique(codes, axis=1, return_inverse=True)
-    keys = [(table.shapes[s], int(count), table.group_ranks[n]) for s, n, count in distinct.T]
-    return keys, key_of.ravel()
+    shape, network, count = table.shape_index[members], table.network_index[members], state.count[members]
+    counts, count_of = np.unique(count, return_inverse=True)
+    code = (shape * len(table.group_ranks) + network) * len(counts) + count_of
+    _, first, key_of = np.unique(code, return_index=True, return_inverse=True)
+    keys = [(table.shapes[shape[at]], int(count[at]), table.group_ranks[network[at]]) for at in first]
+    return keys, key_of
 
 
 def _place(
@@ -159,7 +162,7 @@ def _place(
     state: _State,
     members: Int64,
     member: Int64,
-    points: Float64,
+    points: Joined,
     used: list[tuple[int, ...]],
     key_of: Int64,
     best: _Best,
@@ -168,15 +171,15 @@ def _place(
     """Place the chosen layouts on the network and keep each member's best: least time, traffic, then order."""
     if len(chosen) == 0:
         return
-    scenario_rows = len(scenario_names(table.level_count))
+    layouts, row = points.tables[1], points.picked[1]
     patterns, pattern_of = np.unique(np.array(used, dtype=np.int64), axis=0, return_inverse=True)
     pattern = pattern_of.ravel()[key_of][member[chosen]] if table.level_count > 1 else np.zeros(len(chosen), np.int64)
     for index in np.unique(pattern):
         group = chosen[pattern == index]
         within = tuple(int(each) for each in patterns[index])
-        ways = placements(within, degree_limits(degree_rows(points[scenario_rows:, group]), within))
+        ways = placements(within, degree_limits(degree_rows(layouts)[:, row[group]], within))
         lowers = ways.reshape(len(ways), -1).T.astype(np.float64)
-        time_s, traffic_s, way = best_placements(points[:, group], lowers, physics, table.level_count)
+        time_s, traffic_s, way = best_placements(points.only(group), lowers, physics, table.level_count)
         np.add.at(state.placed, members[member[group]], len(ways))
         # First of each member in the order (time, traffic, layout order) challenges the best so far
         order = np.lexsort((group, traffic_s, time_s, member[group]))
@@ -187,10 +190,10 @@ def _place(
         leader, who = leader[wins], who[wins]
         best.time_s[who], best.traffic_s[who] = time_s[leader], traffic_s[leader]
         best.flat_index[who] = group[leader]
-        best.layout[:, who] = points[scenario_rows:, group[leader]]
+        best.layout[:, who] = layouts[:, row[group[leader]]]
         lower = lowers[:, way[leader]]
         inside = lower.reshape(table.level_count - 1, len(DEGREES), lower.shape[1]).prod(axis=0)
-        top = degree_rows(points[scenario_rows:, group[leader]]) / inside
+        top = degree_rows(best.layout[:, who]) / inside
         best.placement[:, who] = np.concatenate([lower, top])
 
 

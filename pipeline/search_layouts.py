@@ -47,8 +47,8 @@ def degree_rows(layout: Float64) -> Float64:
 
 def degree_limits(degrees: Float64, used: tuple[int, ...]) -> tuple[int, ...]:
     """Return, for each degree, the least multiple of what any of the layouts could lay below the top level."""
-    inside = np.gcd(degrees.astype(np.int64), int(np.prod(used, dtype=np.int64)))
-    return tuple(int(np.lcm.reduce(np.unique(row))) for row in inside)
+    within = int(np.prod(used, dtype=np.int64))
+    return tuple(int(np.lcm.reduce(np.gcd(np.unique(row).astype(np.int64), within))) for row in degrees)
 
 
 @lru_cache(maxsize=65536)

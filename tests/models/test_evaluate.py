@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models import evaluate
-from models.evaluate import best_placements, bounds, kernel, outcomes, padded_placements, placement_outcomes
+from models.chunks import NEVER_DIVIDES, padded_placements
+from models.evaluate import best_placements, bounds, kernel, outcomes, placement_outcomes
 from models.outcome import Outcome
 from models.packed import bound_of_layout, outcome_of_point, placed_step
 from models.packing import field_names
@@ -105,23 +105,30 @@ def test_chunks_do_not_change_a_bit():
     points = np.concatenate([placed()] * 3, axis=1)  # more than one chunk, and a tail
     whole = outcomes(points, candidates().physics, LEVELS)
     parts = [outcomes(points[:, start : start + 5000], candidates().physics, LEVELS) for start in (0, 5000, 10000)]
+    few = [outcomes(points[:, start : start + 256], candidates().physics, LEVELS) for start in range(0, 4000, 256)]
     for name, values in whole.items():
         assert np.array_equal(values, np.concatenate([part[name] for part in parts]))
+        assert np.array_equal(values[:4000], np.concatenate([part[name] for part in few])[:4000])
 
 
 def test_nothing_is_compiled_again_from_chunk_to_chunk():
-    run = kernel("outcome", LEVELS)
-    for size in (300, 9000, 4000, 8192, 257, 12000):
-        outcomes(np.resize(placed(), (placed().shape[0], size)), candidates().physics, LEVELS)
-    assert run._cache_size() <= 2  # the chunk, and the small one for few points
-    assert run is kernel("outcome", LEVELS)
+    found, kernels = candidates(), [kernel(name, LEVELS) for name in ("outcome", "bound", "best")]
+    kernels.append(kernel("outcome", LEVELS, is_quick=True))  # that of few points
+    compiled = []
+    for size in (300, 1, 9000, 4000, 8192, 257, 12000, 256):
+        outcomes(np.resize(placed(), (placed().shape[0], size)), found.physics, LEVELS)
+        bounds(found.points[:, :size], found.physics, LEVELS)
+        best_placements(found.points[:, :size], found.lowers, found.physics, LEVELS)
+        compiled.append([run._cache_size() for run in kernels])
+    assert compiled[1] == compiled[-1]
+    assert kernels[0] is kernel("outcome", LEVELS)
 
 
 def test_placements_are_padded_to_few_widths_with_such_as_divide_nothing():
     widths = {padded_placements(np.ones((5, count))).shape[1] for count in range(1, 129)}
     assert len(widths) <= 4 * 4 + 1
     padded = padded_placements(np.ones((5, 20)))
-    assert (padded[:, 20:] == evaluate.NEVER_DIVIDES).all()
+    assert (padded[:, 20:] == NEVER_DIVIDES).all()
 
 
 def test_no_points_are_no_outcomes():
