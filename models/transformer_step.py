@@ -38,10 +38,10 @@ def gathered_layer_s(point: Point, rate: Rates, layer: Layer, held: Weights) -> 
     Source: Zhao et al. 2023 (arXiv 2304.11277), section 3.
     """
     layout, c = point.layout, point.constants
-    byte = c.activation_byte * (held.shared_layer + held.routed_layer)
-    inner = layout.tensor_ranks * layout.context_ranks
-    gather = gather_s(point, group(point, rate, ranks=layout.shard_ranks, inner=inner), byte)
-    scatter = gather * point.software.gradient_byte / c.activation_byte
+    parameters = held.shared_layer + held.routed_layer
+    shards = group(point, rate, ranks=layout.shard_ranks, inner=layout.tensor_ranks * layout.context_ranks)
+    gather = gather_s(point, shards, c.activation_byte * parameters)
+    scatter = gather_s(point, shards, point.software.gradient_byte * parameters)
     exposed = c.shard_exposed_fraction
     forward = overlapped_time_s(compute_s=layer.forward, transfer_s=gather, exposed_fraction=exposed)
     backward = overlapped_time_s(compute_s=layer.backward, transfer_s=gather + scatter, exposed_fraction=exposed)
@@ -107,10 +107,12 @@ def data_times_s(point: Point, rate: Rates, held: Weights, stage: Stages, layer_
     shared, routed = stage.largest * held.shared_layer + ends, stage.largest * held.routed_layer
 
     # Reduce-scatter of gradients and all-gather of weights, and hybrid sharding's all-reduce between replicas
-    byte = w.gradient_byte + c.activation_byte
-    reduce = gather_s(point, group(point, rate, ranks=data_ranks, inner=tensor), byte * shared)
+    shared_ranks = group(point, rate, ranks=data_ranks, inner=tensor)
     routed_ranks = group(point, rate, ranks=replicas, inner=layout.expert_ranks)
-    routed_reduce = gather_s(point, routed_ranks, byte * routed)
+    reduce = gather_s(point, shared_ranks, w.gradient_byte * shared)
+    reduce = reduce + gather_s(point, shared_ranks, c.activation_byte * shared)
+    routed_reduce = gather_s(point, routed_ranks, w.gradient_byte * routed)
+    routed_reduce = routed_reduce + gather_s(point, routed_ranks, c.activation_byte * routed)
     reduce = reduce + jnp.where(point.transformer.expert_count > 0.0, routed_reduce, 0.0)
     apart = tensor * layout.context_ranks * layout.shard_ranks
     kept = w.gradient_byte * (shared + routed) / layout.shard_ranks

@@ -186,6 +186,48 @@ def test_topology_moves_the_answer() -> None:
     assert outcome(tensor_ranks=12)["tensor_time_s"] > outcome(tensor_ranks=12, domain_ranks=16)["tensor_time_s"]
 
 
+def context_layer_s(**changes: float) -> float:
+    """Return what one layer forward shows of its context traffic: 64 microbatches of 12 layers, forward and backward."""
+    return outcome(**{**CONTEXT, **changes})["context_time_s"] / (64 * 12 * 2)
+
+
+def test_exchanged_heads_by_hand() -> None:
+    # Ulysses among 4 ranks, 8 tensor ranks apart, so each in a server of its own: 3/4 of 2 B x 16,384 tokens x 1,536 of
+    # queries, keys, values and outputs leave through the port; two exchanges are launched.
+    port_byte_per_s = 25e9 * CONSTANTS["scale_out_achieved_fraction"]
+    each_s = 0.75 * 2 * 16384 * 1536 / port_byte_per_s
+    launches_s = 2 * CONSTANTS["collective_latency_s"]
+    expected = CONSTANTS["tensor_exposed_fraction"] * (4 * each_s + launches_s)
+    assert context_layer_s(context_all_to_all_ranks=4) == pytest.approx(expected, rel=1e-9)
+    # Grouped queries: 12 key/value heads on 8 tensor ranks are 1.5 a rank, sent to 4 ranks as 4 heads
+    few = CONSTANTS["tensor_exposed_fraction"] * ((2 + 2 * 4 * 128 / 1536) * each_s + launches_s)
+    assert context_layer_s(context_all_to_all_ranks=4, key_value_width=12 * 128) == pytest.approx(few, rel=1e-9)
+
+
+def test_a_grid_of_context_ranks_by_hand() -> None:
+    # 8 ranks, 2 of which exchange: half of queries, keys, values and outputs leaves; then the ring of 4 passes half the
+    # keys and values of all 65,536 tokens, 3/4 of them, hidden under attention but for the exposed share.
+    port_byte_per_s = 25e9 * CONSTANTS["scale_out_achieved_fraction"]
+    exposed, launch_s = CONSTANTS["tensor_exposed_fraction"], CONSTANTS["collective_latency_s"]
+    swap_s = 0.5 * 4 * 2 * 8192 * 1536 / port_byte_per_s + 2 * launch_s
+    hops_s = 3 * CONSTANTS["scale_out_ring_hop_s"]
+    ring_s = 0.75 * 2 * 65536 * 2 * 1536 / 2 / port_byte_per_s + launch_s + hops_s
+    got = context_layer_s(context_ranks=8, data_ranks=1, context_all_to_all_ranks=2)
+    assert got == pytest.approx(exposed * (swap_s + ring_s), rel=1e-9)
+
+
+def test_trees_take_over_where_rings_are_long() -> None:
+    # 4,096 data ranks of one server each: 4,095 hops of a ring against 12 doublings of a tree, for gradients and for weights.
+    tree_s = 2 * 12 * CONSTANTS["scale_out_tree_hop_s"]
+    base = {"data_ranks": 4096, "shard_ranks": 4096, "is_reduction_overlapped": 0}
+    long_way = {"scale_out_ring_hop_s": 1.0, "scale_up_ring_hop_s": 1.0}
+    free = outcome({"scale_out_tree_hop_s": 0.0, **long_way}, **base)["data_time_s"]
+    assert outcome(long_way, **base)["data_time_s"] - free == pytest.approx(tree_s, rel=1e-6)
+    few = {**base, "data_ranks": 2, "shard_ranks": 2}  # one hop either way: a ring's is shorter
+    ring = outcome(**few)["data_time_s"] - outcome({"scale_out_ring_hop_s": 0.0}, **few)["data_time_s"]
+    assert ring == pytest.approx(2 * CONSTANTS["scale_out_ring_hop_s"], rel=1e-6)
+
+
 def test_bubble_by_hand() -> None:
     # 1F1B: (p - 1) / m of the work of the mean stage; zero bubble a third; interleaved by three a third.
     plain = outcome()
