@@ -15,7 +15,7 @@ from models.point import Architecture, Hardware, Layout, NetworkLevel, Workload
 from models.transformer_outcome import TransformerOutcome
 from models.transformer_point import Accelerator, Links, Software, Transformer, TransformerLayout
 
-ArrowType = Literal["uint64", "int64", "float64", "bool", "dictionary"]
+ArrowType = Literal["uint64", "int64", "int32", "float64", "bool", "dictionary"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,14 +28,17 @@ class Column:
     source: str
     arrow_type: ArrowType
     is_key: bool = False  # what people filter by: gets statistics in the Parquet file
+    is_required: bool = False  # every row has a value: the Parquet file need not say which do
 
 
 def _key(name: str, meaning: str, arrow_type: ArrowType = "dictionary", unit: str = "", source: str = "conf") -> Column:
-    return Column(name=name, unit=unit, meaning=meaning, source=source, arrow_type=arrow_type, is_key=True)
+    return replace(_value(name, unit, meaning, source, arrow_type, is_required=True), is_key=True)
 
 
-def _value(name: str, unit: str, meaning: str, source: str, arrow_type: ArrowType = "float64") -> Column:
-    return Column(name=name, unit=unit, meaning=meaning, source=source, arrow_type=arrow_type)
+def _value(
+    name: str, unit: str, meaning: str, source: str, arrow_type: ArrowType = "float64", is_required: bool = False
+) -> Column:
+    return Column(name=name, unit=unit, meaning=meaning, source=source, arrow_type=arrow_type, is_required=is_required)
 
 
 _KEYS = (
@@ -61,16 +64,16 @@ _KEYS = (
     _key("bottleneck", "the largest part of the step time", source="models.step"),
 )
 _VALUES = (
-    _value("parameter_count", "1", "parameters of the model", "models.scaling"),
+    _value("parameter_count", "1", "parameters of the model", "models.scaling", is_required=True),
     _value("active_parameter_count", "1", "parameters that one token uses", "models.scaling"),
-    _value("run_limit_s", "s", "time within which the run must end", "conf"),
+    _value("run_limit_s", "s", "time within which the run must end", "conf", is_required=True),
     _value("constant_dollar_ratio", "1", "dollars of the constant year for one of the price date", "pipeline.prices"),
     _value("site_link_one_way_byte_per_s", "B/s", "bandwidth between sites of each accelerator, one way", "catalogue"),
     _value("site_link_latency_s", "s", "time of the smallest message between sites", "catalogue"),
     _value("site_count", "1", "sites that the accelerators fill, each a group of the level below the top", "catalogue"),
     _value("run_time_s", "s", "time of the whole run", "models.run"),
-    _value("candidate_count", "1", "layouts that the search looked at for this row", "search", "int64"),
-    _value("tensor_ranks", "1", "tensor-parallel degree: over d_model times over d_ff", "search", "int64"),
+    _value("candidate_count", "1", "layouts that the search looked at for this row", "search", "int64", True),
+    _value("tensor_ranks", "1", "tensor-parallel degree: over d_model times over d_ff", "search", "int32", True),
 )
 _TRANSFORMER_VALUES = (
     _value("layout_rank", "1", "place of the layout among those kept of its scenario, 0 = best", "search", "int64"),
@@ -78,20 +81,38 @@ _TRANSFORMER_VALUES = (
     _value("recompute_layer_fraction", "1", "share of the layers whose forward pass is done again", "search"),
 )
 _TEXTS = (_value("schedule", "", "pipeline schedule: 1f1b (interleaved) or zero_bubble", "search", "dictionary"),)
+_DEGREES = re.compile(r"(_count|_ranks)$")
+"""Of a layout: 32 bits hold them, and their products (a whole cluster). Other products, such as d_model d_ff, no."""
 _INTEGERS = re.compile(r"(_count|_ranks|_token|^d_model|^d_ff|^shard_\w+|^rank_\w+)$")
 _LEVELS = 4
 
 
-def _bundle(cls: type, source: str, prefix: str = "", integers: bool = False) -> list[Column]:
-    """Return the columns of a bundle's numbers, from their field metadata."""
+def _bundle(
+    cls: type, source: str, prefix: str = "", integers: bool = False, is_required: bool = False
+) -> list[Column]:
+    """Return the columns of a bundle's numbers, from their field metadata. Whole numbers are never missing."""
     columns = []
     for each in fields(cls):
         unit, meaning = each.metadata["unit"], each.metadata["meaning"]
         flag = unit == "0/1"
-        whole = integers and _INTEGERS.search(each.name)
+        whole = bool(integers and _INTEGERS.search(each.name))
         arrow_type: ArrowType = "bool" if flag else "int64" if whole else "float64"
-        columns.append(_value(prefix + each.name, unit, meaning, source, arrow_type))
+        columns.append(_value(prefix + each.name, unit, meaning, source, arrow_type, is_required or whole))
     return columns
+
+
+def _layout(cls: type) -> list[Column]:
+    """Return the columns of a layout's numbers; whole ones and flags are zero, not missing, if there is no layout."""
+    columns = []
+    for each in _bundle(cls, "search", integers=True):
+        is_narrow = each.arrow_type == "int64" and _DEGREES.search(each.name)
+        arrow_type = "int32" if is_narrow else each.arrow_type
+        columns.append(replace(each, arrow_type=arrow_type, is_required=arrow_type != "float64"))
+    return columns
+
+
+def _network(level: int) -> list[Column]:
+    return _bundle(NetworkLevel, "catalogue", f"level_{level}_", is_required=True)
 
 
 def _level(column: Column, level: int) -> Column:
@@ -99,18 +120,22 @@ def _level(column: Column, level: int) -> Column:
 
 
 def _glossary() -> dict[str, Column]:
-    layout = _bundle(Layout, "search", integers=True)
+    layout = _layout(Layout)
     columns = [
         *_bundle(Accelerator, "catalogue"),
         *_bundle(Links, "catalogue"),
         *_bundle(Software, "conf/physics"),
         *_bundle(Transformer, "catalogue, models.scaling"),
-        *_bundle(TransformerLayout, "search", integers=True),
+        *_layout(TransformerLayout),
         *_bundle(TransformerOutcome, "models.transformer_step"),
-        *_bundle(Hardware, "catalogue"),
-        *(each for level in range(_LEVELS) for each in _bundle(NetworkLevel, "catalogue", f"level_{level}_")),
-        *_bundle(Architecture, "catalogue, models.scaling", integers=True),
-        *_bundle(Workload, "catalogue, models.scaling"),
+        *_bundle(Hardware, "catalogue", is_required=True),
+        *(
+            each
+            for level in range(_LEVELS)
+            for each in _bundle(NetworkLevel, "catalogue", f"level_{level}_", is_required=True)
+        ),
+        *_bundle(Architecture, "catalogue, models.scaling", integers=True, is_required=True),
+        *_bundle(Workload, "catalogue, models.scaling", is_required=True),
         *layout,
         *(_level(each, level) for level in range(_LEVELS) for each in layout if each.name.endswith("_ranks")),
         *_bundle(LocalSteps, "catalogue"),

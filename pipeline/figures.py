@@ -53,7 +53,7 @@ class Series:
         if name == "run_time_day":
             return self.columns["run_time_s"] / 86400
         if name == "tensor_ranks" and name not in self.columns:
-            return self.columns["tensor_model_ranks"] * self.columns["tensor_ff_ranks"]
+            return np.multiply(self.columns["tensor_model_ranks"], self.columns["tensor_ff_ranks"], dtype=np.float64)
         missing = np.ones(len(self.columns["training_flop"]))
         return self.columns.get(name, missing)
 

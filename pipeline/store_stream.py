@@ -12,6 +12,7 @@ from pipeline.store_check import Folder, part_name
 from pipeline.store_table import arrow_table, by_partition, total_of, writer_options
 
 GROUP_ROWS = 1 << 18
+BUFFER_BYTES = 1 << 20  # Parquet writes pages of some hundred bytes; each call into Python costs as much as a page
 
 
 class _Checked:
@@ -21,8 +22,11 @@ class _Checked:
 
     def __init__(self, stream: IO[bytes]):
         self._stream, self.sha256, self.size = stream, hashlib.sha256(), 0
+        self.is_given_up = False
 
     def write(self, content: bytes) -> int:
+        if self.is_given_up:  # Arrow empties its buffer all the same
+            return len(content)
         self.sha256.update(content)
         self._stream.write(content)
         self.size += len(content)
@@ -53,6 +57,7 @@ class PartStream:
     def __init__(self, stream: IO[bytes]):
         """Begin the part; its columns are those of the first table."""
         self._file = _Checked(stream)
+        self._sink = pa.BufferedOutputStream(pa.PythonFile(self._file, "w"), BUFFER_BYTES)
         self._writer: pq.ParquetWriter | None = None
         self._waiting: list[pa.Table] = []
         self._waiting_rows = 0
@@ -70,8 +75,8 @@ class PartStream:
 
     def _write(self) -> None:
         if self._writer is None:
-            schema = self._waiting[0].schema
-            self._writer = pq.ParquetWriter(pa.PythonFile(self._file, "w"), schema, **writer_options(schema))
+            first = self._waiting[0]
+            self._writer = pq.ParquetWriter(self._sink, first.schema, **writer_options(first))
         names = self._writer.schema.names
         for table in self._waiting:
             if missing := set(names) - set(table.column_names):
@@ -80,12 +85,17 @@ class PartStream:
         self._writer.write_table(pa.concat_tables(tables), row_group_size=2 * GROUP_ROWS)
         self._waiting, self._waiting_rows = [], 0
 
+    def give_up(self) -> None:
+        """Write no more: what is there of the part will be deleted."""
+        self._file.is_given_up = True
+
     def finish(self) -> dict[str, Any]:
         """Write what is left and return what the manifest says of the part."""
         if self._waiting or self._writer is None:
             self._write()
         assert self._writer is not None
         self._writer.close()
+        self._sink.flush()
         counts = {"rows": self.rows, "candidates": self.candidates, "bytes": self._file.size}
         return {**counts, "sha256": self._file.sha256.hexdigest()}
 
@@ -94,10 +104,15 @@ def write_parts(folder: Folder, unit: str, tables: Iterable[Mapping[str, Any]]) 
     """Write a unit's tables, one part for each chip, and return the parts by path."""
     parts: dict[str, PartStream] = {}
     with contextlib.ExitStack() as files:
-        for table in tables:
-            for hardware, rows in by_partition(arrow_table(table)):
-                path = part_name(hardware, unit)
-                if path not in parts:
-                    parts[path] = PartStream(files.enter_context(folder.stream(path)))
-                parts[path].add(rows)
-        return {path: part.finish() for path, part in parts.items()}
+        try:
+            for table in tables:
+                for hardware, rows in by_partition(arrow_table(table)):
+                    path = part_name(hardware, unit)
+                    if path not in parts:
+                        parts[path] = PartStream(files.enter_context(folder.stream(path)))
+                    parts[path].add(rows)
+            return {path: part.finish() for path, part in parts.items()}
+        except BaseException:
+            for part in parts.values():
+                part.give_up()
+            raise

@@ -33,7 +33,7 @@ final as (
         model_flop_utilisation_fraction, run_time_day,
         first(run_time_day) over same_batch / run_time_day as speedup_ratio,
         first(run_time_day) over same_count / run_time_day as batch_speedup_ratio,
-        data_ranks, tensor_model_ranks * tensor_ff_ranks as tensor_ranks, pipeline_ranks,
+        data_ranks, tensor_model_ranks::bigint * tensor_ff_ranks as tensor_ranks, pipeline_ranks,
         total_usd / 1e6 as total_million_usd
     from source
     window

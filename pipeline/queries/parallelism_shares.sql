@@ -23,7 +23,7 @@ final as (
     select
         hardware, topology, model, physics, precision, variant, price_date, series_id, training_flop, accelerator_count,
         ln(data_ranks) / total as data_share,
-        ln(tensor_model_ranks * tensor_ff_ranks) / total as tensor_share,
+        ln(tensor_model_ranks::bigint * tensor_ff_ranks) / total as tensor_share,
         ln(pipeline_ranks) / total as pipeline_share,
         ln(expert_ranks) / total as expert_share
     from source

@@ -57,6 +57,7 @@ def rows(chip: str, first: int, sizes: np.ndarray) -> Table:
     parameters = np.sqrt(sizes / 120.0)
     ids = np.arange(first, first + n)
     pipeline = np.minimum(count, 8.0)
+    data = np.minimum(count / pipeline, 2.0**24)
     return {
         "point_id": ids,
         "scenario_id": ids,
@@ -77,9 +78,9 @@ def rows(chip: str, first: int, sizes: np.ndarray) -> Table:
         "run_limit_s": np.full(n, RUN_LIMIT_S),
         "sustained_fraction": np.full(n, CEILING),
         "accelerator_count": count,
-        "data_ranks": count / pipeline,
+        "data_ranks": data,
         "tensor_model_ranks": np.ones(n),
-        "tensor_ff_ranks": np.ones(n),
+        "tensor_ff_ranks": count / pipeline / data,
         "pipeline_ranks": pipeline,
         "expert_ranks": np.ones(n),
         "microbatch_count": pipeline,
