@@ -6,19 +6,23 @@ not fit in memory or do not end in time are rows too, flagged.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
-from functools import lru_cache
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from models.effects.economics import Economics
-from models.evaluate import placement_outcomes, run_costs
+from models.evaluate import placement_outcomes
 from models.outcome import Outcome
 from models.packing import DEGREES, field_names, layout_names
 from models.point import Physics
-from pipeline.columns import GLOSSARY
+from pipeline.candidate_columns import (
+    constant_number,
+    constant_text,
+    costs_a_second,
+    costs_of_runs,
+    sealed,
+    verdicts,
+)
 from pipeline.distinct import PER_SCENARIO
 from pipeline.grid import Block
 from pipeline.layouts import SearchRules, placements, used_group_ranks
@@ -32,51 +36,6 @@ Int64 = NDArray[np.int64]
 BLOCK_CANDIDATES = 1 << 16
 """Candidates made in one go: bounds the memory of a scenario however many it has."""
 FURTHER_COLUMNS = ("constant_dollar_ratio",)
-IN_PROPORTION = ("amortised_hardware_usd", "energy_j", "energy_usd", "emissions_kg", "cloud_usd", "total_usd")
-"""Costs of one cluster in proportion to its run time: worked out for one second, then multiplied."""
-BY_TIME = (*IN_PROPORTION, "decayed_hardware_usd")
-REASONS = ("", "memory", "time")
-
-
-@lru_cache(maxsize=256)
-def _filled(value: float, dtype: str, capacity: int) -> pa.Array:
-    """Return equal numbers, of which tables show the front: most blocks of rows share most constants."""
-    return pa.array(np.full(capacity, value, dtype=dtype)) if value == value else pa.nulls(capacity, pa.float64())
-
-
-@lru_cache(maxsize=256)
-def _text(value: str, capacity: int) -> pa.DictionaryArray:
-    return pa.DictionaryArray.from_arrays(_filled(0, "int32", capacity), pa.array([value]))
-
-
-def _capacity(size: int) -> int:
-    return 1 << (size - 1).bit_length()
-
-
-def constant_text(value: str, size: int) -> pa.DictionaryArray:
-    """Return a column of one text."""
-    return _text(value, _capacity(size)).slice(0, size)
-
-
-def constant_number(name: str, value: float, size: int) -> pa.Array:
-    """Return a column of one number, of the type that the glossary stores."""
-    kind = GLOSSARY[name].arrow_type
-    is_whole = kind != "float64" and float(value).is_integer()
-    return _filled(value, kind if is_whole else "float64", _capacity(size)).slice(0, size)
-
-
-def _in_proportion(rate: float, run_time_s: Float64) -> Any:
-    return rate * run_time_s if rate == rate else pa.nulls(len(run_time_s), pa.float64())
-
-
-def _sealed(table: Table) -> Table:
-    """Return the table as Arrow arrays, nothing copied: no number in it is missing, so none need be looked at."""
-    return {name: pa.array(values) if isinstance(values, np.ndarray) else values for name, values in table.items()}
-
-
-@lru_cache(maxsize=1)
-def _reasons() -> pa.Array:
-    return pa.array(REASONS)
 
 
 def cluster_sizes(table: ScenarioTable, winners: Winners, scenario: int) -> list[int]:
@@ -116,7 +75,7 @@ def candidate_tables(
             first = (int(scenario_id) << POINT_BITS) + number
             table["point_id"] = np.arange(first, first + rows, dtype=np.uint64)
             number += rows
-            yield _sealed(table)
+            yield sealed(table)
         if number == 0:
             yield _empty_row(block, scenario_id, columns, scenarios, winners, scenario)
 
@@ -145,7 +104,7 @@ def candidate_blocks(
     """Yield all candidates of one scenario: what differs from row to row, and the cluster's size."""
     shape = table.shapes[table.shape_index[scenario]]
     group_ranks = table.group_ranks[table.network_index[scenario]]
-    economics = np.array([[columns[name][scenario]] for name in field_names(Economics)])
+    economics = {name: float(columns[name][scenario]) for name in field_names(Economics)}
     for count in sizes:
         layouts = packed_layouts(shape, count, rules)
         if layouts.shape[1] == 0:
@@ -154,26 +113,17 @@ def candidate_blocks(
         ways = placements(used, degree_limits(degree_rows(layouts), used))
         lowers = ways.reshape(len(ways), -1).T.astype(np.float64)
         step = max(1, BLOCK_CANDIDATES // max(1, len(ways)))
-        costs = run_costs(economics, np.array([count]), np.ones(1))
-        costs["cloud_usd"] = np.where(costs["cloud_usd"] > 0.0, costs["cloud_usd"], np.nan)  # nobody rents it out
+        costs = costs_a_second(economics, count)
         for start in range(0, layouts.shape[1], step):
             part = layouts[:, start : start + step]
             block = _expanded(table, scenario, part, ways, lowers, physics)
             rows = len(block["step_time_s"])
             run_time_s = block["step_time_s"] * table.steps[scenario]
-            block |= {"run_time_s": run_time_s, **_judged(table, scenario, block.pop("fits_in_memory"), run_time_s)}
+            limit_s = np.inf if table.accelerator_count[scenario] > 0 else table.run_limit_s[scenario]
+            block |= {"run_time_s": run_time_s, **verdicts(block.pop("fits_in_memory") != 0.0, run_time_s < limit_s)}
             block["accelerator_count"] = constant_number("accelerator_count", count, rows)
-            block |= {name: _in_proportion(costs[name][0], run_time_s) for name in IN_PROPORTION}
-            block |= {name: constant_number(name, costs[name][0], rows) for name in costs if name not in BY_TIME}
-            decay_per_s = columns["value_decay_per_s"][scenario]
-            decays = _in_proportion(costs["decayed_hardware_usd"][0], _decay(decay_per_s, run_time_s))
-            block["decayed_hardware_usd"] = decays
+            block |= costs_of_runs(costs, columns["value_decay_per_s"][scenario], run_time_s)
             yield block
-
-
-def _decay(rate_per_s: float, run_time_s: Float64) -> Float64:
-    """Return what decays exponentially in a time, in terms of what does in one second."""
-    return np.expm1(-rate_per_s * run_time_s) / np.expm1(-rate_per_s)
 
 
 def _expanded(
@@ -199,15 +149,3 @@ def _expanded(
     block |= {name: np.take(values.ravel(), flat, mode="clip") for name, values in placed.items()}
     block |= {name: np.take(values, layout, mode="clip") for name, values in unplaced.items()}
     return block
-
-
-def _judged(table: ScenarioTable, scenario: int, fits: Float64, run_time_s: Float64) -> dict[str, Any]:
-    """Return whether each candidate is feasible, and why not."""
-    is_fixed = table.accelerator_count[scenario] > 0
-    in_time = np.ones(len(fits), dtype=bool) if is_fixed else run_time_s < table.run_limit_s[scenario]
-    code = np.where(fits == 0.0, 1, np.where(in_time, 0, 2)).astype(np.int32)
-    return {
-        "is_feasible": code == 0,
-        "infeasible_reason": pa.DictionaryArray.from_arrays(code, _reasons()),
-        "fits_in_memory": code != 1,
-    }
