@@ -19,6 +19,7 @@ from models.packed import (
     SITE_NUMBERS,
     bound_of_layout,
     cost_of_run,
+    outcome_of_layout,
     outcome_of_placement,
     outcome_of_point,
     outcome_of_transformer,
@@ -42,6 +43,7 @@ __all__ = [
     "run_costs",
     "site_outcomes",
     "transformer_outcomes",
+    "transformer_layout_outcomes",
     "transformer_times",
     "best_layouts",
     "LANES",
@@ -50,6 +52,7 @@ __all__ = [
 Matrix = NDArray[np.float64]
 LANES = 256  # layouts of one scenario in one block
 BLOCK_CHUNK = 64  # blocks in one call
+EXPAND_LANES = 2048  # layouts of one scenario in one call that returns all of an outcome
 POINT_CHUNK = 8192
 BOUND_CHUNK = 2048  # for any number of points, as in SEARCH_POINTS: a further shape takes a second to compile
 SEARCH_POINTS = 16384
@@ -69,12 +72,10 @@ def best_placement(
     return best_time, tied_traffic[index], index
 
 
-def layout_times(
-    scenario: Quantity, splits: Quantity, recomputes: Quantity, constants: Constants
-) -> tuple[Quantity, Quantity]:
-    """Return (wall time a step, memory) of every split with every recomputation, arrays (recomputation, lane)."""
-    each_split = jax.vmap(time_of_transformer, in_axes=(None, 1, None, None))
-    return jax.vmap(each_split, in_axes=(None, None, 1, None))(scenario, splits, recomputes, constants)
+def each_layout(of_layout: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of one layout over every split with every recomputation: arrays (recomputation, lane)."""
+    each_split = jax.vmap(of_layout, in_axes=(None, 1, None, None))
+    return jax.vmap(each_split, in_axes=(None, None, 1, None))
 
 
 def best_layout(
@@ -84,7 +85,7 @@ def best_layout(
 
     Place = lane x recomputations + recomputation. Ties: less memory, then the first place. inf where none fits.
     """
-    times, memory = layout_times(scenario, splits, recomputes, constants)
+    times, memory = each_layout(time_of_transformer)(scenario, splits, recomputes, constants)
     usable = jnp.where(memory <= hbm_byte, times, jnp.inf)
     best_time = jnp.min(usable)
     tied_memory = jnp.where(usable == best_time, memory, jnp.inf)
@@ -111,7 +112,8 @@ def kernel(name: str, level_count: int, is_quick: bool = False) -> Callable[...,
             in_axes=(None, 1, None, None),
         ),
         "transformer": lambda: jax.vmap(outcome_of_transformer, in_axes=(1, None)),
-        "transformer_time": lambda: jax.vmap(layout_times, in_axes=(1, 1, None, None), out_axes=0),
+        "transformer_time": lambda: jax.vmap(each_layout(time_of_transformer), in_axes=(1, 1, None, None)),
+        "transformer_expand": lambda: each_layout(outcome_of_layout),
         "transformer_best": lambda: jax.vmap(best_layout, in_axes=(1, 0, 1, None, None)),
         "cost": lambda: jax.vmap(cost_of_run, in_axes=1),
         "sites": lambda: jax.vmap(sites_of_run, in_axes=1),
@@ -245,3 +247,21 @@ def best_layouts(
         pieces.append([np.asarray(each) for each in found])  # waits: then the chunk is free again
     time_s, memory, place, least = (np.concatenate(column)[: len(rows)] for column in zip(*pieces, strict=True))
     return time_s, memory, place.astype(np.int64), least
+
+
+def transformer_layout_outcomes(
+    scenario: Matrix, layouts: Matrix, recomputes: Matrix, constants: Constants
+) -> dict[str, Matrix]:
+    """Return every field of `TransformerOutcome`, arrays (layout, recomputation), of the layouts of one scenario.
+
+    `scenario` has the rows of `transformer_scenario_names`; `layouts` and `recomputes` a column a choice.
+    """
+    run, count, names = kernel("transformer_expand", 0), layouts.shape[1], field_names(TransformerOutcome)
+    lanes = LANES if count <= LANES else EXPAND_LANES
+    found = {name: np.empty((count, recomputes.shape[1])) for name in names}
+    for start in range(0, count, lanes):
+        stop = min(start + lanes, count)
+        at = np.minimum(np.arange(start, start + lanes), count - 1)  # one chunk shape: the last layout repeats
+        for name, values in zip(names, run(scenario, layouts[:, at], recomputes, constants), strict=True):
+            found[name][start:stop] = np.asarray(values)[:, : stop - start].T
+    return found

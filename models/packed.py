@@ -142,19 +142,31 @@ def outcome_of_transformer(rows: Quantity, constants: Constants) -> tuple[Scalar
     return tuple(getattr(outcome, name) for name in field_names(TransformerOutcome))
 
 
-def time_of_transformer(
-    scenario: Quantity, split: Quantity, recompute: Quantity, constants: Constants
-) -> tuple[Scalar, Scalar]:
-    """Return (wall time a step, peak memory) of one layout of one scenario: what a search needs, and no more.
+def point_of_layout(scenario: Quantity, split: Quantity, recompute: Quantity, constants: Constants) -> Point:
+    """Return the point whose layout comes in two parts, the split and what is recomputed.
 
-    The layout comes in two parts, the split and what is recomputed: what depends on one alone is computed once for all
-    of the other.
+    What depends on one part alone is computed once for all of the other.
     """
     values = dict(zip(transformer_scenario_names(), list(scenario), strict=True))
     values |= dict(zip(transformer_split_names(), list(split), strict=True))
     values |= dict(zip(RECOMPUTE_NAMES, list(recompute), strict=True))
-    outcome = transformer_step(Point(*transformer_of([values[name] for name in transformer_names()]), constants))
+    return Point(*transformer_of([values[name] for name in transformer_names()]), constants)
+
+
+def time_of_transformer(
+    scenario: Quantity, split: Quantity, recompute: Quantity, constants: Constants
+) -> tuple[Scalar, Scalar]:
+    """Return (wall time a step, peak memory) of one layout of one scenario: what a search needs, and no more."""
+    outcome = transformer_step(point_of_layout(scenario, split, recompute, constants))
     return outcome.step_time_s / outcome.goodput_fraction, outcome.memory_byte
+
+
+def outcome_of_layout(
+    scenario: Quantity, split: Quantity, recompute: Quantity, constants: Constants
+) -> tuple[Scalar, ...]:
+    """Return the fields of `TransformerOutcome`, in order, of one layout of one scenario."""
+    outcome = transformer_step(point_of_layout(scenario, split, recompute, constants))
+    return tuple(getattr(outcome, name) for name in field_names(TransformerOutcome))
 
 
 def outcome_of_placement(

@@ -98,4 +98,4 @@ def _in_proportion(rate: float, run_time_s: Float64) -> Any:
 
 def _decay(rate_per_s: float, run_time_s: Float64) -> Float64:
     """Return what decays exponentially in a time, in terms of what does in one second."""
-    return np.expm1(-rate_per_s * run_time_s) / np.expm1(-rate_per_s)
+    return np.expm1(-rate_per_s * run_time_s) / np.expm1(-rate_per_s) if rate_per_s else run_time_s

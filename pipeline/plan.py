@@ -69,7 +69,7 @@ def plan_of(table: Table, wanted: Mapping[str, float]) -> dict[str, Any]:
     keys = ("hardware", "topology", "model", "precision")
     plan: dict[str, Any] = {name: str(table[name][0]) for name in keys}
     plan["accelerator_count"] = int(table["accelerator_count"][0])
-    plan["layout_count"] = int(table["candidate_count"][0])
+    plan["layout_count"] = int((table["infeasible_reason"] != "no_layout").sum())
     plan["fits"] = bool(np.isfinite(wall).any())
     if not plan["fits"]:
         return plan | {"least_memory_byte": _least_memory(table), "hbm_byte": float(table["hbm_byte"][0])}

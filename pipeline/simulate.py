@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from pipeline.errors import UserError
@@ -15,6 +16,7 @@ from pipeline.physics_calibrated import CalibratedEntry
 from pipeline.result_columns import POINT_BITS, Table
 from pipeline.search_layouts import candidate_count
 from pipeline.search_table import first_counts
+from pipeline.transformer_candidates import transformer_candidate_tables
 from pipeline.transformer_table import transformer_candidates, transformer_table
 
 Columns = Mapping[str, NDArray[np.float64]]
@@ -25,7 +27,6 @@ UNIT_CANDIDATES = 1 << 24  # candidates searched in one work unit, about
 UNIT_SCENARIOS = (64, 1 << 16)
 UNIT_LIMIT = 1 << 14  # work units in a study, about: the manifest names them all
 SLICE_SCENARIOS = 4096  # scenarios of a unit that are in memory at once
-TRANSFORMER_SLICE = 8  # scenarios whose every layout is in memory at once (keep=all)
 
 
 def work_units(grid: Grid) -> list[range]:
@@ -58,7 +59,9 @@ def run_unit(grid: Grid, unit: range) -> Table:
 
 def _column(table: Table, name: str) -> NDArray[Any]:
     """Return a column, or zeros where a block's network has no such level."""
-    values = table[name] if name in table else np.zeros(len(table["scenario_id"]))
+    values: Any = table[name] if name in table else np.zeros(len(table["scenario_id"]))
+    if isinstance(values, pa.DictionaryArray):
+        return np.array(values.dictionary.to_pylist())[values.indices.to_numpy()]
     return values if isinstance(values, np.ndarray) else values.to_numpy(zero_copy_only=False)
 
 
@@ -108,12 +111,12 @@ def kept_tables(block: Block, ids: NDArray[np.int64], columns: Columns, keep: st
     if not isinstance(physics, CalibratedEntry):
         yield from epoch_tables(block, physics, ids, columns, keep, offset)
         return
-    step = TRANSFORMER_SLICE if keep == "all" else len(ids)
-    for start in range(0, len(ids), step):
-        part = {name: values[start : start + step] for name, values in columns.items()}
-        table = transformer_table(block, physics, part, ids[start : start + step], keep)
-        rank = np.asarray(table["layout_rank"]).astype(np.uint64)
-        yield table | {"point_id": (table["scenario_id"] << np.uint64(POINT_BITS)) + rank}
+    if keep == "all":
+        yield from transformer_candidate_tables(block, physics, columns, ids, offset)
+        return
+    table = transformer_table(block, physics, columns, ids, keep)
+    rank = np.asarray(table["layout_rank"]).astype(np.uint64)
+    yield table | {"point_id": (table["scenario_id"] << np.uint64(POINT_BITS)) + rank}
 
 
 def block_candidates(grid: Grid, block: Block) -> int:

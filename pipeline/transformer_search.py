@@ -4,7 +4,7 @@ Rank order is fixed (tensor, context, data, pipeline from the inside out), so a 
 evaluation is its bound. Ties: less memory, then the order of `pipeline.transformer_layouts`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -14,35 +14,15 @@ from numpy.typing import NDArray
 from models.evaluate import LANES, best_layouts, transformer_times
 from models.packing import RECOMPUTE_NAMES, pack, transformer_scenario_names, transformer_split_names
 from models.transformer_point import Constants
+from pipeline.transformer_keep import Keep, keep_best
 from pipeline.transformer_layouts import TransformerSearchRules, TransformerShape, recomputations, transformer_layouts
+from pipeline.transformer_scenarios import MAXIMUM_ACCELERATORS, TransformerScenarios, first_counts
 
 Float64 = NDArray[np.float64]
 Int64 = NDArray[np.int64]
-Keep = Callable[[Float64, Float64, Int64], Int64]
 SPLIT_NAMES = transformer_split_names()
 SCENARIO_NAMES = transformer_scenario_names()
-MAXIMUM_ACCELERATORS = 1 << 30
-"""No search grows beyond this: about a thousand million accelerators."""
 FLAT_LIMIT = 400_000  # layouts evaluated in one go: bounds the memory of a search
-
-
-@dataclass(frozen=True, kw_only=True)
-class TransformerScenarios:
-    """Scenarios to search, one entry each."""
-
-    columns: Mapping[str, Float64]  # every scenario number, named like the bundles' fields
-    shapes: tuple[TransformerShape, ...]
-    shape_index: Int64
-    hbm_byte: Float64
-    run_limit_s: Float64
-    steps: Float64
-    accelerator_count: Int64  # fixed, or 0: the smallest power of two that ends in time
-    floor_accelerators: Float64
-
-    @property
-    def size(self) -> int:
-        """Number of scenarios."""
-        return len(self.hbm_byte)
 
 
 @dataclass(kw_only=True)
@@ -99,14 +79,6 @@ def search_transformers(
         is_open &= ~(state.is_done | fixed | exhausted)
         count = np.where(is_open, count * 2, count)
     return _collect(scenarios, count, state)
-
-
-def first_counts(scenarios: TransformerScenarios) -> Int64:
-    """Return the first cluster size to try: the fixed one, or the smallest power of two that could end in time."""
-    exponent = np.ceil(np.log2(np.maximum(scenarios.floor_accelerators, 1.0)) - 1e-9)
-    exponent = np.minimum(exponent, np.log2(MAXIMUM_ACCELERATORS) + 1)  # beyond it nothing is searched anyway
-    smallest = np.int64(1) << exponent.astype(np.int64)
-    return np.where(scenarios.accelerator_count > 0, scenarios.accelerator_count, smallest)
 
 
 @dataclass
@@ -264,38 +236,3 @@ def _collect(scenarios: TransformerScenarios, count: Int64, state: _State) -> Tr
         layout=layout,
         nearest_byte=state.nearest_byte[scenario],
     )
-
-
-def keep_best(times: Float64, memory: Float64, owner: Int64) -> Int64:
-    """Keep each owner's fastest layout that fits; of equal times the one with the least memory, then the first."""
-    starts = np.nonzero(np.diff(owner, prepend=-1))[0]
-    sizes = np.diff(starts, append=len(owner))
-    tied = times == np.repeat(np.minimum.reduceat(times, starts), sizes)
-    needed = np.where(tied, memory, np.inf)
-    first = np.nonzero(tied & (needed == np.repeat(np.minimum.reduceat(needed, starts), sizes)))[0]
-    return first[np.unique(owner[first], return_index=True)[1]]
-
-
-def keep_top(times: Float64, memory: Float64, owner: Int64, number: int) -> Int64:
-    """Keep each owner's fastest `number` layouts that fit, fastest first."""
-    order = np.lexsort((memory, times, owner))
-    order = order[np.isfinite(times[order])]
-    starts = np.nonzero(np.diff(owner[order], prepend=-1))[0]
-    rank = np.arange(len(order)) - np.repeat(starts, np.diff(starts, append=len(order)))
-    return order[rank < number]
-
-
-def keep_all(times: Float64, memory: Float64, owner: Int64) -> Int64:
-    """Keep every layout, also those that do not fit, in order."""
-    return np.arange(len(times))
-
-
-def keep_pareto(times: Float64, memory: Float64, owner: Int64) -> Int64:
-    """Keep the layouts that no other of their owner beats in both step time and memory, fastest first."""
-    order = np.lexsort((memory, times, owner))
-    order = order[np.isfinite(times[order])]
-    # Memory ranks, offset so that every owner starts above all of the owners before it: one running least for all
-    rank = np.unique(memory[order], return_inverse=True)[1].ravel()
-    falling = rank - owner[order] * (rank.max(initial=0) + 1)
-    least_before = np.concatenate([[np.iinfo(np.int64).max], np.minimum.accumulate(falling)[:-1]])
-    return order[falling < least_before]

@@ -13,24 +13,15 @@ from models.packing import pack, transformer_names
 from pipeline.costs import cost_columns
 from pipeline.grid import Block
 from pipeline.physics_calibrated import CalibratedEntry
-from pipeline.transformer_layouts import TransformerSearchRules, TransformerShape
-from pipeline.transformer_search import (
-    Keep,
-    TransformerScenarios,
-    TransformerWinners,
-    first_counts,
-    keep_all,
-    keep_best,
-    keep_pareto,
-    keep_top,
-    layout_count,
-    search_transformers,
-)
+from pipeline.result_columns import block_texts
+from pipeline.transformer_keep import Keep, keep_best, keep_pareto, keep_top
+from pipeline.transformer_layouts import TransformerSearchRules
+from pipeline.transformer_scenarios import first_counts, transformer_scenarios
+from pipeline.transformer_search import TransformerWinners, layout_count, search_transformers
 
 Table = dict[str, NDArray[Any]]
 Float64 = NDArray[np.float64]
 FEW_POINTS = 256  # up to here winners are evaluated in one small chunk
-SHAPE_COLUMNS = ("layer_count", "score_head_count", "ffn_width", "expert_count", "expert_ffn_width")
 SCENARIO_COLUMNS = (
     "training_flop",
     "parameter_count",
@@ -45,6 +36,7 @@ SCENARIO_COLUMNS = (
     "run_limit_s",
     "hbm_byte",
 )
+RENAMED = {"peak_flop_per_s": "peak_linear_flop_per_s", "sustained_fraction": "achievable_matmul_fraction"}
 LAYOUT_COLUMNS = {
     "data_ranks": "data_ranks",
     "tensor_ranks": "tensor_ranks",
@@ -60,33 +52,18 @@ LAYOUT_COLUMNS = {
 }
 
 
+def scenario_columns(block: Block) -> dict[str, str]:
+    """Return which of a scenario's numbers its rows show (usual ones, what the axes vary), and what they are called."""
+    axes = [name.removesuffix("_ratio") for name, _ in block.axes]
+    return {name: name for name in (*SCENARIO_COLUMNS, *axes)} | RENAMED
+
+
 def keep_function(keep: str) -> Keep:
     """Return what `keep` of the configuration means for one scenario's layouts."""
     top = re.fullmatch(r"top:(\d+)", keep)
     if top:
         return partial(keep_top, number=int(top[1]))
-    return {"best": keep_best, "all": keep_all, "pareto": keep_pareto}[keep]
-
-
-def transformer_scenarios(columns: Mapping[str, Float64]) -> TransformerScenarios:
-    """Return the searchable form of scenarios (all columns of one length)."""
-    sequences = np.maximum(np.rint(columns["global_batch_token"] / columns["sequence_token"]), 1.0)
-    numbers = [columns[name] for name in SHAPE_COLUMNS]
-    keys = np.stack([*numbers, sequences, columns["sequence_token"]]).astype(np.int64)
-    distinct, shape_index = np.unique(keys, axis=1, return_inverse=True)
-    names = ("layer_count", "head_count", "ffn_width", "expert_count", "expert_ffn_width")
-    names = (*names, "batch_sequence", "sequence_token")
-    sustained = columns["peak_linear_flop_per_s"] * columns["achievable_matmul_fraction"]
-    return TransformerScenarios(
-        columns=columns,
-        shapes=tuple(TransformerShape(**dict(zip(names, map(int, each), strict=True))) for each in distinct.T),
-        shape_index=shape_index.ravel(),
-        hbm_byte=columns["hbm_byte"],
-        run_limit_s=columns["run_limit_s"],
-        steps=columns["dataset_token"] / columns["global_batch_token"],
-        accelerator_count=np.rint(columns["accelerator_count"]).astype(np.int64),
-        floor_accelerators=columns["training_flop"] / (columns["run_limit_s"] * sustained),
-    )
+    return {"best": keep_best, "pareto": keep_pareto}[keep]
 
 
 def transformer_candidates(columns: Mapping[str, Float64], rules: TransformerSearchRules) -> int:
@@ -106,15 +83,8 @@ def transformer_table(
     winners = search_transformers(scenarios, entry.constants_bundle, entry.rules, keep_function(keep))
     at = winners.scenario
     table: Table = {"scenario_id": ids[at].astype(np.uint64), "layout_rank": winners.rank}
-    for name in ("hardware", "topology", "model", "precision"):
-        table[name] = np.full(len(at), getattr(block, name))
-    table["physics"] = np.full(len(at), entry.id)
-    table |= {name: columns[name][at] for name in SCENARIO_COLUMNS}
-    for name, _ in block.axes:
-        base = name.removesuffix("_ratio")
-        table[base] = columns[base][at]
-    table["peak_flop_per_s"] = columns["peak_linear_flop_per_s"][at]
-    table["sustained_fraction"] = columns["achievable_matmul_fraction"][at]
+    table |= {name: np.full(len(at), text) for name, text in block_texts(block).items()}
+    table |= {name: columns[theirs][at] for name, theirs in scenario_columns(block).items()}
     table["accelerator_count"] = winners.accelerator_count
     table["is_feasible"] = winners.is_feasible
     table["infeasible_reason"] = winners.reason
@@ -125,9 +95,6 @@ def transformer_table(
     table["tensor_ff_ranks"] = table["tensor_ranks"]
     table["recompute_layer_fraction"] = winners.layout["recompute_matmul_fraction"]
     table |= winner_columns(columns, winners, entry.constants_bundle)
-    is_too_large = winners.is_feasible & (table["memory_byte"] > table["hbm_byte"])  # only keep=all has such rows
-    table["is_feasible"] = winners.is_feasible & ~is_too_large
-    table["infeasible_reason"] = np.where(is_too_large, "memory", winners.reason)
     table["run_time_s"] = table["step_time_s"] * scenarios.steps[at] / table["goodput_fraction"]
     table |= cost_columns(
         {name: values[at] for name, values in columns.items()}, table["accelerator_count"], table["run_time_s"]

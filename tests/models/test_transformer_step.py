@@ -187,7 +187,7 @@ def test_topology_moves_the_answer() -> None:
 
 
 def context_layer_s(**changes: float) -> float:
-    """Return what one layer forward shows of its context traffic: 64 microbatches of 12 layers, forward and backward."""
+    """Return what one layer forward shows of its context traffic: 64 microbatches of 12 layers, both ways."""
     return outcome(**{**CONTEXT, **changes})["context_time_s"] / (64 * 12 * 2)
 
 
@@ -217,7 +217,7 @@ def test_a_grid_of_context_ranks_by_hand() -> None:
 
 
 def test_trees_take_over_where_rings_are_long() -> None:
-    # 4,096 data ranks of one server each: 4,095 hops of a ring against 12 doublings of a tree, for gradients and for weights.
+    # 4,096 data ranks of one server each: 4,095 hops of a ring against 12 doublings of a tree; gradients and weights.
     tree_s = 2 * 12 * CONSTANTS["scale_out_tree_hop_s"]
     base = {"data_ranks": 4096, "shard_ranks": 4096, "is_reduction_overlapped": 0}
     long_way = {"scale_out_ring_hop_s": 1.0, "scale_up_ring_hop_s": 1.0}
