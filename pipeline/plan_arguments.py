@@ -110,7 +110,7 @@ def remarks(layout: Layout, run: Mapping[str, float]) -> list[str]:
     if layout["pipeline_ranks"] > 1:
         said.append(f"DeepSpeed: PipelineModule(num_stages={int(layout['pipeline_ranks'])}) in the model's code")
     if layout["context_all_to_all_ranks"] > 1:
-        said.append("torchtitan passes keys and values round a ring: it has no all-to-all between context ranks")
+        said.append("torchtitan moves keys and values between context ranks: it has no exchange of heads")
     if layout["context_ranks"] > 1:
         is_exchanged = layout["context_all_to_all_ranks"] == layout["context_ranks"]
         which = "" if is_exchanged else ", an all-to-all: it has no ring"

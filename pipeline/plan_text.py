@@ -15,13 +15,20 @@ MILLION = 1e6
 
 
 def layout_text(layout: Mapping[str, float]) -> str:
-    """Return a layout in one short line: degrees, microbatch, schedule, sharding, recomputation."""
+    """Return a layout in one short line: degrees, microbatch, schedule, sharding, recomputation.
+
+    CP4 is a ring, CP4a an all-to-all among all, CP8a2 among pairs of a ring of four.
+    """
     names = {"tensor": "TP", "context": "CP", "pipeline": "PP", "expert": "EP", "data": "DP"}
     parts = [
         f"{short}{int(layout[f'{name}_ranks'])}"
         for name, short in names.items()
         if layout[f"{name}_ranks"] > 1 or name in ("tensor", "pipeline", "data")
     ]
+    exchanged = int(layout["context_all_to_all_ranks"])
+    if exchanged > 1:
+        suffix = "a" if exchanged == layout["context_ranks"] else f"a{exchanged}"
+        parts = [part + suffix if part.startswith("CP") else part for part in parts]
     parts.append(f"mb{int(layout['microbatch_sequence'])}x{int(layout['microbatch_count'])}")
     if layout["pipeline_ranks"] > 1:
         interleaved = f"1F1B v{int(layout['interleave_count'])}" if layout["interleave_count"] > 1 else "1F1B"

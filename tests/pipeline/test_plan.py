@@ -11,7 +11,8 @@ from pipeline import plan, plan_input
 from pipeline.config import compose_study
 from pipeline.errors import UserError
 from pipeline.grid import build_grid
-from pipeline.plan_arguments import deepspeed_config, megatron_arguments, torchtitan_arguments
+from pipeline.plan_arguments import deepspeed_config, megatron_arguments, remarks, torchtitan_arguments
+from pipeline.plan_text import layout_text
 from pipeline.simulate import run_unit
 
 CONFIG = Path(__file__).parents[1] / "data" / "huggingface" / "llama_3_1_8b.json"
@@ -128,6 +129,21 @@ def test_arguments_say_the_layout():
     per_rank = speed["train_micro_batch_size_per_gpu"] * speed["gradient_accumulation_steps"]
     assert speed["train_batch_size"] == per_rank * 32
     assert speed["tensor_parallel"] == {"autotp_size": 4}
+
+
+@pytest.mark.parametrize(
+    ("context", "exchanged", "kind", "text"),
+    [(1, 1, None, "TP4 PP8"), (8, 1, "p2p", "CP8 "), (8, 8, "a2a", "CP8a "), (8, 2, "a2a+p2p", "CP8a2 ")],
+)
+def test_the_kind_of_context_parallelism_is_said(context, exchanged, kind, text):
+    layout = {**LAYOUT, "context_ranks": context, "context_all_to_all_ranks": exchanged}
+    megatron = " ".join(megatron_arguments(layout, RUN, "bf16"))
+    assert (f"--cp-comm-type {kind} " in megatron) == (kind is not None)
+    assert ("--hierarchical-context-parallel-sizes 2 4" in megatron) == (kind == "a2a+p2p")
+    assert text in layout_text(layout)
+    said = " ".join(remarks(layout, RUN))
+    assert ("torchtitan moves keys and values" in said) == (exchanged > 1)
+    assert ("it has no ring" in said) == (context > exchanged)
 
 
 def test_full_sharding_is_said_in_each_program():
