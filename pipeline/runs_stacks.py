@@ -73,7 +73,8 @@ DEEPSPEED: dict[str, Any] = {
 STACKS = (
     Stack(
         id="xla",
-        names=("maxtext", "jax", "paxml", "levanter", "t5x", "easylm"),
+        names=("maxtext", "jax", "paxml", "praxis", "levanter", "t5x", "easylm", "axlearn", "pathways", "gspmd")
+        + ("mesh tensorflow", "mesh-tensorflow", "xla"),
         why="A compiler fuses everything and the host launches one program; losses are computed in 16 bits.",
         attention=OWN,
         host_ratio=0.0,
@@ -115,7 +116,7 @@ STACKS = (
     Stack(id="megatron_core", names=("megatron-core", "mcore", "transformer engine"), why=VENDOR_WHY, **VENDOR),
     Stack(
         id="deepspeed_2022",
-        names=("deepspeed",),
+        names=("deepspeed", "neox"),
         last_year=2022,
         why="Eager kernels, unfused attention with dropout, gradients reduced after the backward pass, whole tensors "
         "sent from every tensor rank, each stage's outputs kept (DeepSpeed's pipeline engine).",
@@ -130,7 +131,7 @@ STACKS = (
         attention=UNFUSED,
         **DEEPSPEED,
     ),
-    Stack(id="deepspeed", names=("deepspeed",), why="Since 2023 with flash attention and split sends.", **DEEPSPEED),
+    Stack(id="deepspeed", names=("deepspeed", "neox"), why="Since 2023 with flash attention and split sends.", **DEEPSPEED),
     Stack(
         id="megatron_lm_2021",
         names=("megatron",),
@@ -228,9 +229,12 @@ def year_and_release(row: Row, flags: list[str]) -> tuple[float, float]:
     return year, float(version[0]) if version else year - 2000.0
 
 
-def stack_of(row: Row, flags: list[str]) -> tuple[Stack, float]:
-    """Return (stack, year) of a run: the first stack that its framework, year and release match."""
-    name = row["framework"].lower()
+def stack_of(row: Row, vendor: str, flags: list[str]) -> tuple[Stack, float]:
+    """Return (stack, year) of a run: the first stack that its framework, year and release match.
+
+    On a chip of Google's everything is compiled by XLA, whatever the framework is called.
+    """
+    name = "xla" if vendor == "Google" else row["framework"].lower()
     year, release = year_and_release(row, flags)
     for each in STACKS:
         is_named = any(part in name for part in each.names)

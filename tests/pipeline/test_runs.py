@@ -184,6 +184,8 @@ def test_stacks_are_data_with_reasons_and_the_last_takes_all() -> None:
         ("NeMo", "2025", "vendor_recipes"),
         ("Megatron-Bridge 26.06", "2026", "vendor_recipes_26_06"),
         ("torchtitan", "2024", "torchtitan"),
+        ("GPT-NeoX", "2022", "deepspeed_2022"),
+        ("AXLearn", "2024", "xla"),
         ("Brand New Trainer 1", "2026", "other"),
         ("", "", "other"),
     ],
@@ -191,6 +193,16 @@ def test_stacks_are_data_with_reasons_and_the_last_takes_all() -> None:
 def test_stack_of_a_run(tmp_path: Path, framework: str, year: str, stack: str) -> None:
     runs = read_runs(written(tmp_path, {"framework": framework, "year": year}))
     assert runs.about["stack"].to_list() == [stack]
+
+
+def test_a_tpu_runs_what_xla_compiles(tmp_path: Path) -> None:
+    runs = read_runs(written(tmp_path, {"framework": "Brand New Trainer 1", "gpu": "TPU v4"}))
+    assert runs.about["stack"].to_list() == ["xla"]
+
+
+def test_ulysses_is_an_all_to_all(tmp_path: Path) -> None:
+    runs = read_runs(written(tmp_path, {"cp": "4", "notes": "DeepSpeed-Ulysses"}, {"cp": "4"}))
+    assert runs.columns["context_all_to_all_ranks"].tolist() == [4, 1]
 
 
 @pytest.mark.parametrize("name", ["DeepSeek-V3", "deepseek_v3", "DeepSeek V3 671B"])
