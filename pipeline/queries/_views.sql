@@ -9,6 +9,16 @@ qualify row_number() over (
         data_ranks, pipeline_ranks, tensor_model_ranks, expert_ranks, microbatch_count
 ) = 1;
 
+-- View `judged_scenarios`: the same, each held against what a question asks for: is it as large as the run asked for,
+-- and does it stay linear? Both parameters are the question's own, listed in its header.
+create or replace view judged_scenarios as
+select
+    *,
+    training_flop >= coalesce(getvariable('training_flop')::double, 2.1e25) as is_large,
+    is_feasible and model_flop_utilisation_fraction
+        >= coalesce(getvariable('linear_share')::double, 0.8) * sustained_fraction as is_linear
+from scenarios;
+
 -- Table `catalogue`: one row for each input of the study, with where it comes from.
 create or replace table catalogue as
 with manifest as (

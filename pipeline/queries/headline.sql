@@ -24,12 +24,7 @@
 --   baseline_topology = vendor: its network
 -- Ties: if the baseline has several series of one model and physics, the one of the lowest series_id counts
 with source as (
-    select
-        *,
-        training_flop >= coalesce(getvariable('training_flop')::double, 2.1e25) as is_large,
-        is_feasible and model_flop_utilisation_fraction
-            >= coalesce(getvariable('linear_share')::double, 0.8) * sustained_fraction as is_linear
-    from scenarios
+    select * from judged_scenarios
 ),
 series as (
     select

@@ -22,12 +22,7 @@
 --   linear_share [1] = 0.8: share of the sustained ceiling that counts as linear
 -- Ties: none, a series has one row
 with source as (
-    select
-        *,
-        training_flop >= coalesce(getvariable('training_flop')::double, 2.1e25) as is_large,
-        is_feasible and model_flop_utilisation_fraction
-            >= coalesce(getvariable('linear_share')::double, 0.8) * sustained_fraction as is_linear
-    from scenarios
+    select * from judged_scenarios
 ),
 logic as (
     select

@@ -52,11 +52,20 @@ def test_header_states_question_grain_ties_and_the_columns_returned(connection, 
             assert each.unit, f"{each.name} has no unit in the header"
 
 
+def parameters_read(query):
+    """Return the parameters that a query reads, by itself and through the view of scenarios held against a question."""
+    judged = q.packaged_sql("_views").partition("create or replace view judged_scenarios")[2].partition(";")[0]
+    text = query.sql + (judged if "judged_scenarios" in query.sql else "")
+    return dict(re.findall(r"getvariable\('(\w+)'\)(?:::double)?(?:, ([\d.e]+))?", text))
+
+
 @pytest.mark.parametrize("name", q.query_names())
 def test_header_states_the_parameters(name):
     query = q.read_query(name)
-    assert set(re.findall(r"getvariable\('(\w+)'\)", query.sql)) == {each.name for each in query.parameters}
+    read = parameters_read(query)
+    assert set(read) == {each.name for each in query.parameters}
     assert all(each.default and each.meaning for each in query.parameters)
+    assert all(read[each.name] in ("", each.default) for each in query.parameters)
 
 
 @pytest.mark.parametrize("name", q.query_names())
