@@ -1,5 +1,6 @@
 """Where the arithmetic runs: one core, all of them or a GPU. Settled before JAX is loaded, for it reads it once."""
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -18,6 +19,10 @@ SINGLE_THREAD = {
 }
 MALLOC_TRIM_THRESHOLD, MALLOC_MMAP_THRESHOLD = -1, -3  # glibc's mallopt
 KEPT_BYTE = 1 << 30
+GARBAGE_OBJECTS = 50_000
+"""Objects made between two looks for unreachable cycles (Python's own: 700). Imports, composing and tracing make
+hundreds of thousands that stay; looking through them again and again took a tenth of a start. A search makes no cycles.
+"""
 
 
 def has_gpu() -> bool:
@@ -33,6 +38,7 @@ def cache_directory() -> Path:
 
 def prepare(device: str = "auto") -> None:
     """Choose the platform and switch on the cache of compiled kernels. Call it before anything imports JAX."""
+    gc.set_threshold(GARBAGE_OBJECTS, *gc.get_threshold()[1:])
     if device == "cpu" or (device == "auto" and not has_gpu()):
         os.environ.setdefault("JAX_PLATFORMS", "cpu")
     os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(cache_directory()))

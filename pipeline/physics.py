@@ -5,7 +5,8 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
-import jax.numpy as jnp
+import jax
+import numpy as np
 
 from models.packing import field_names
 from models.point import Physics
@@ -31,7 +32,8 @@ class PhysicsEntry:
 
 def physics_bundle(constants: Mapping[str, float]) -> Physics:
     """Return constants as the bundle that the cost model takes."""
-    return Physics(**{name: jnp.asarray(value, dtype=jnp.float64) for name, value in constants.items()})
+    # device_put compiles nothing, jnp.asarray a small program
+    return Physics(**{name: jax.device_put(np.array(value, dtype=np.float64)) for name, value in constants.items()})
 
 
 def load_physics(mapping: Mapping[str, Any], file: str, entry_id: str) -> PhysicsEntry:

@@ -9,13 +9,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any
-
-import duckdb
+from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import UserError
 from pipeline.query_format import FORMATS, write_rows
 from pipeline.store_files import LocalFolder, RemoteFolder, open_folder
+
+if TYPE_CHECKING:
+    import duckdb
 
 OUTPUTS = "outputs"
 SIDE = "catalogue"  # folder of the tables beside the points
@@ -100,8 +101,10 @@ def latest_results() -> str:
     return str(manifests[-1].parent)
 
 
-def connect(results: str) -> duckdb.DuckDBPyConnection:
+def connect(results: str) -> "duckdb.DuckDBPyConnection":
     """Return an in-memory database with the views of a results folder (see --list)."""
+    import duckdb
+
     folder = open_folder(results)
     manifest = folder.read("manifest.json")
     if manifest is None:
@@ -128,7 +131,7 @@ def connect(results: str) -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def _read_side_tables(connection: duckdb.DuckDBPyConnection, folder: LocalFolder | RemoteFolder) -> None:
+def _read_side_tables(connection: "duckdb.DuckDBPyConnection", folder: LocalFolder | RemoteFolder) -> None:
     """Create the tables `prices`, `runs`, `export_status`; results that a program wrote itself may lack them."""
     if any(name.endswith(".parquet") for name in folder.names(SIDE)):
         connection.execute(packaged_sql("_side"))
@@ -148,7 +151,7 @@ def _remote_points(folder: RemoteFolder) -> Any:
     )
 
 
-def set_variables(connection: duckdb.DuckDBPyConnection, values: Mapping[str, str | float]) -> None:
+def set_variables(connection: "duckdb.DuckDBPyConnection", values: Mapping[str, str | float]) -> None:
     """Set variables that a query reads with getvariable()."""
     for name, value in values.items():
         literal = "'" + value.replace("'", "''") + "'" if isinstance(value, str) else repr(value)
@@ -156,12 +159,14 @@ def set_variables(connection: duckdb.DuckDBPyConnection, values: Mapping[str, st
 
 
 def ask(
-    connection: duckdb.DuckDBPyConnection,
+    connection: "duckdb.DuckDBPyConnection",
     query: Query,
     parameters: Mapping[str, str | float] | None = None,
     row_limit: int = sys.maxsize,
 ) -> tuple[list[str], list[tuple[Any, ...]]]:
     """Return (column names, the first rows) of a question, with parameters for this question alone."""
+    import duckdb
+
     parameters = dict(parameters or {})
     known = {each.name for each in query.parameters}
     for name in parameters:

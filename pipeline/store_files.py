@@ -7,11 +7,12 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
-
-import pyarrow.fs as arrow_fs
+from typing import IO, TYPE_CHECKING, Any
 
 from pipeline.errors import UserError
+
+if TYPE_CHECKING:
+    import pyarrow.fs as arrow_fs
 
 TEMPORARY = ".tmp"
 OBJECT_STORES = ("s3", "gcs", "abfs")  # have no folders; an empty one would stay behind as an object
@@ -139,35 +140,42 @@ class RemoteFolder:
         """Return a file's content, None if there is none."""
         with said_in_one_line(self.url, f"reading {name}"):
             path = f"{self.path}/{name}"
-            if self.filesystem.get_file_info(path).type != arrow_fs.FileType.File:
+            if self.filesystem.get_file_info(path).type != _arrow().FileType.File:
                 return None
             with self.filesystem.open_input_stream(path) as stream:
                 return stream.read()
 
     def names(self, below: str) -> list[str]:
         """Return the names of all files below a subfolder, sorted."""
-        chosen = arrow_fs.FileSelector(f"{self.path}/{below}", allow_not_found=True, recursive=True)
+        chosen = _arrow().FileSelector(f"{self.path}/{below}", allow_not_found=True, recursive=True)
         with said_in_one_line(self.url, f"listing {below}"):
             found = self.filesystem.get_file_info(chosen)
-        return sorted(each.path[len(self.path) + 1 :] for each in found if each.type == arrow_fs.FileType.File)
+        return sorted(each.path[len(self.path) + 1 :] for each in found if each.type == _arrow().FileType.File)
 
     def delete(self, name: str) -> None:
         """Delete a file if it is there."""
         with said_in_one_line(self.url, f"deleting {name}"):
             path = f"{self.path}/{name}"
-            if self.filesystem.get_file_info(path).type == arrow_fs.FileType.File:
+            if self.filesystem.get_file_info(path).type == _arrow().FileType.File:
                 self.filesystem.delete_file(path)
 
 
-def filesystem_of(url: str) -> tuple[arrow_fs.FileSystem, str]:
+def _arrow() -> Any:
+    """Return Arrow's filesystems, which no folder on this machine needs."""
+    import pyarrow.fs
+
+    return pyarrow.fs
+
+
+def filesystem_of(url: str) -> "tuple[arrow_fs.FileSystem, str]":
     """Return (filesystem, path in it) of a URL: Arrow's own if it has one, else fsspec's."""
     try:
-        return arrow_fs.FileSystem.from_uri(url)
+        return _arrow().FileSystem.from_uri(url)
     except (ValueError, NotImplementedError):
         return _through_fsspec(url)
 
 
-def _through_fsspec(url: str) -> tuple[arrow_fs.FileSystem, str]:
+def _through_fsspec(url: str) -> "tuple[arrow_fs.FileSystem, str]":
     try:
         import fsspec  # pyright: ignore[reportMissingImports]  an extra
     except ImportError as error:
@@ -179,4 +187,4 @@ def _through_fsspec(url: str) -> tuple[arrow_fs.FileSystem, str]:
         filesystem, path = fsspec.core.url_to_fs(url)
     except (ValueError, ImportError) as error:
         raise UserError(f"{url}: {' '.join(str(error).split())}; use a folder or a URL that fsspec knows") from error
-    return arrow_fs.PyFileSystem(arrow_fs.FSSpecHandler(filesystem)), path
+    return _arrow().PyFileSystem(_arrow().FSSpecHandler(filesystem)), path

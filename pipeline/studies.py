@@ -7,13 +7,14 @@ sentence is a text with places for values of answers. Nothing is computed here.
 import string
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import duckdb
+from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import UserError
 from pipeline.query import ask, query_names, read_query
 from pipeline.query_format import table_text
+
+if TYPE_CHECKING:
+    import duckdb
 
 Row = Mapping[str, Any]
 ASK_KEYS = ("query", "parameters", "where", "largest", "smallest")
@@ -90,7 +91,7 @@ def _refuse_unknown(spec: object, keys: Sequence[str], file: str, where: str) ->
             raise UserError(f"{file}: {where}.{key}: unknown key; known: {', '.join(keys)}")
 
 
-def asked_rows(connection: duckdb.DuckDBPyConnection, spec: Mapping[str, Any]) -> list[Row]:
+def asked_rows(connection: "duckdb.DuckDBPyConnection", spec: Mapping[str, Any]) -> list[Row]:
     """Return the rows of a question as a study asks it.
 
     `where` keeps rows with given values; `largest` or `smallest` puts the row that is so in a column first.
@@ -119,7 +120,7 @@ def _is_among(value: Any, wanted: Sequence[Any]) -> bool:
     return any(value == each or str(value) == str(each) for each in wanted)
 
 
-def study_answers(connection: duckdb.DuckDBPyConnection, study: Mapping[str, Any]) -> StudyAnswers:
+def study_answers(connection: "duckdb.DuckDBPyConnection", study: Mapping[str, Any]) -> StudyAnswers:
     """Return what a study shows, from its results."""
     return StudyAnswers(
         sentence=sentence_text(connection, study.get("sentence") or {}),
@@ -128,7 +129,7 @@ def study_answers(connection: duckdb.DuckDBPyConnection, study: Mapping[str, Any
     )
 
 
-def study_table(connection: duckdb.DuckDBPyConnection, spec: Mapping[str, Any]) -> StudyTable:
+def study_table(connection: "duckdb.DuckDBPyConnection", spec: Mapping[str, Any]) -> StudyTable:
     """Return one table with the columns that the study shows, under its headings."""
     rows = asked_rows(connection, spec)
     shown = spec.get("columns") or {name: name for name in (rows[0] if rows else ())}
@@ -157,7 +158,7 @@ class _Values(string.Formatter):
         return "none" if value is None else super().format_field(value, format_spec)
 
 
-def sentence_text(connection: duckdb.DuckDBPyConnection, spec: Mapping[str, Any]) -> str:
+def sentence_text(connection: "duckdb.DuckDBPyConnection", spec: Mapping[str, Any]) -> str:
     """Return the study's answer in one sentence, with the values that its questions found."""
     if not spec.get("text"):
         return ""

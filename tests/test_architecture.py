@@ -66,6 +66,20 @@ def test_commands_that_need_no_physics_start_without_it(argument: str):
     assert result.stdout.splitlines()[-1].strip() == "loaded:"
 
 
+@pytest.mark.parametrize(
+    ("start", "unneeded"),
+    [
+        ("from pipeline.cli import main; main(['query', '--list'])", {"jax", "duckdb", "pyarrow", "polars", "hydra"}),
+        ("from pipeline.config import compose_study; compose_study([])", {"duckdb", "pyarrow", "polars", "plotly"}),
+        ("import pipeline.search", {"duckdb", "pyarrow", "polars", "hydra"}),
+    ],
+)
+def test_what_comes_later_is_loaded_later(start: str, unneeded: set[str]):
+    code = f"{start}\nimport sys; print('loaded:', *sorted({unneeded!r} & set(sys.modules)))"
+    result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert result.stdout.splitlines()[-1].strip() == "loaded:"
+
+
 def test_package_lists_every_folder_of_code_and_configuration():
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
     moved = settings.get("package-dir", {})
