@@ -11,12 +11,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from omegaconf import OmegaConf
+import yaml
 from omegaconf.errors import OmegaConfBaseException
 
 from pipeline.catalogue_load import fail, load_chip, load_model, load_topology
 from pipeline.catalogue_schema import PRECISION_WORD_BYTE, Chip, ModelShape, NetworkLevelSpec, Source, Topology
 from pipeline.errors import UserError
+from pipeline.yaml_file import load
 
 __all__ = [
     "CONF_DIRECTORY",
@@ -145,8 +146,8 @@ def _read_yaml(path: Path, mtime_ns: int, size: int) -> Mapping[str, Any]:
     """Return the content of a file in the state that its time and size name; callers must not change it."""
     del mtime_ns, size
     try:
-        content = OmegaConf.to_container(OmegaConf.load(path), resolve=True)
-    except (OSError, OmegaConfBaseException, ValueError) as error:
+        content = load(path)
+    except (OSError, OmegaConfBaseException, ValueError, yaml.YAMLError) as error:
         raise UserError(f"{path}: cannot be read as YAML: {str(error).splitlines()[0]}; correct the file") from error
     if not isinstance(content, Mapping):
         raise UserError(
