@@ -36,6 +36,7 @@ from models.transformer_point import Constants
 __all__ = [
     "SITE_NUMBERS",
     "best_placements",
+    "layouts_at_once",
     "bounds",
     "outcomes",
     "placed_steps",
@@ -56,6 +57,7 @@ EXPAND_LANES = 2048  # layouts of one scenario in one call that returns all of a
 POINT_CHUNK = 8192
 BOUND_CHUNK = 2048  # for any number of points, as in SEARCH_POINTS: a further shape takes a second to compile
 SEARCH_POINTS = 16384
+EXPAND_POINTS = 1 << 16  # candidates of all of whose outcome is returned: a call costs as much as 4000 of them
 QUICK = {"xla_cpu_use_fusion_emitters": False}
 """Compiled in two thirds of the time, runs slower, the same to the bit: for kernels that see few points."""
 
@@ -108,8 +110,8 @@ def kernel(name: str, level_count: int, is_quick: bool = False) -> Callable[...,
             jax.vmap(partial(placed_step, **at_level), in_axes=(None, 1, None)), in_axes=(1, None, None)
         ),
         "expand": lambda: jax.vmap(
-            jax.vmap(partial(outcome_of_placement, **at_level), in_axes=(None, None, 1, None), out_axes=(0, None, 0)),
-            in_axes=(None, 1, None, None),
+            jax.vmap(partial(outcome_of_placement, **at_level), in_axes=(None, 1, None), out_axes=(0, None, 0)),
+            in_axes=(1, None, None),
         ),
         "transformer": lambda: jax.vmap(outcome_of_transformer, in_axes=(1, None)),
         "transformer_time": lambda: jax.vmap(each_layout(time_of_transformer), in_axes=(1, 1, None, None)),
@@ -162,21 +164,32 @@ def placed_steps(points: Matrix, lowers: Matrix, physics: Physics, level_count: 
     return time_s[:, : lowers.shape[1]], traffic_s[:, : lowers.shape[1]]
 
 
+def layouts_at_once(placement_count: int) -> int:
+    """Return how many layouts, each with so many placements, one call of the kernel of `placement_outcomes` takes."""
+    return max(1, EXPAND_POINTS // padded_placements(np.zeros((0, placement_count))).shape[1])
+
+
 def placement_outcomes(
-    scenario: Matrix, layouts: Matrix, lowers: Matrix, physics: Physics, level_count: int
+    points: Matrix, lowers: Matrix, physics: Physics, level_count: int
 ) -> tuple[dict[str, Matrix], dict[str, Matrix], NDArray[np.bool_]]:
-    """Return every candidate of one scenario: (fields by layout and placement, fields by layout, which divide)."""
-    padded, run = padded_placements(lowers), kernel("expand", level_count)
-    chunk = max(1, SEARCH_POINTS // padded.shape[1])
-    values = in_equal_chunks(_flat(lambda part: run(scenario, part, padded, physics)), layouts, chunk)
-    keep, cut = lowers.shape[1], len(PLACED_FIELDS)
-    placed: dict[str, Matrix] = {name: each[:, :keep] for name, each in zip(PLACED_FIELDS, values[:cut], strict=True)}
-    unplaced: dict[str, Matrix] = dict(zip(LAYOUT_FIELDS, values[cut:-1], strict=True))
-    return placed, unplaced, values[-1][:, :keep]
+    """Return every candidate of packed layouts: (fields by layout and placement, fields by layout, which divide).
 
-
-def _flat(run: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda part: jax.tree_util.tree_leaves(run(part))
+    Placements may be more than were given: those added divide nothing. The last layouts take a smaller chunk.
+    """
+    padded, run, count = padded_placements(lowers), kernel("expand", level_count), points.shape[1]
+    chunk, start, pieces = layouts_at_once(lowers.shape[1]), 0, []
+    while start < count:
+        size = chunk if count - start > chunk // 2 else max(1, chunk // 8)
+        part = points[:, start : start + size]
+        missing = size - part.shape[1]
+        if missing:
+            part = np.concatenate([part, np.repeat(part[:, -1:], missing, axis=1)], axis=1)
+        pieces.append([np.asarray(each)[: size - missing] for each in jax.tree.leaves(run(part, padded, physics))])
+        start += size
+    values = pieces[0] if len(pieces) == 1 else [np.concatenate(each) for each in zip(*pieces, strict=True)]
+    cut = len(PLACED_FIELDS)
+    placed: dict[str, Matrix] = dict(zip(PLACED_FIELDS, values[:cut], strict=True))
+    return placed, dict(zip(LAYOUT_FIELDS, values[cut:-1], strict=True)), values[-1]
 
 
 def run_costs(

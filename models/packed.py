@@ -170,12 +170,11 @@ def outcome_of_layout(
 
 
 def outcome_of_placement(
-    scenario: Quantity, layout: Quantity, lower: Quantity, physics: Physics, level_count: int
+    point: Quantity, lower: Quantity, physics: Physics, level_count: int
 ) -> tuple[tuple[Scalar, ...], tuple[Scalar, ...], Flag]:
     """Return (PLACED_FIELDS, LAYOUT_FIELDS, whether the placement divides the layout) of one packed candidate."""
-    split = layout_of(list(layout))
-    placement, divides = complete_placement(split, lower, level_count)
-    where = scenario_of(list(scenario), level_count)
-    outcome = step(scenario=where, layout=split, placement=placement, physics=physics)
+    scenario, layout, _ = split_point(point, level_count)
+    placement, divides = complete_placement(layout, lower, level_count)
+    outcome = step(scenario=scenario, layout=layout, placement=placement, physics=physics)
     placed, unplaced = (tuple(getattr(outcome, name) for name in names) for names in (PLACED_FIELDS, LAYOUT_FIELDS))
     return placed, unplaced, divides

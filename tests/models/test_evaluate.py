@@ -87,14 +87,13 @@ def test_no_placement_beats_the_bound(chosen):
 
 def test_all_placements_of_a_scenario_are_its_points_one_by_one():
     found = candidates()
-    scenario = found.points[: found.scenario_rows, 0]
-    layouts = found.points[found.scenario_rows :, :300]
-    fields, by_layout, divides = placement_outcomes(scenario, layouts, found.lowers, found.physics, LEVELS)
+    points = found.points[:, :300]
+    layouts = points[found.scenario_rows :]
+    fields, by_layout, divides = placement_outcomes(points, found.lowers, found.physics, LEVELS)
     layout, way = np.nonzero(divides)
     lower = found.lowers[:, way]
     top = layouts[:5, layout] / lower
-    points = np.concatenate([np.repeat(scenario[:, None], len(layout), axis=1), layouts[:, layout], lower, top])
-    expected = outcomes(points, found.physics, LEVELS)
+    expected = outcomes(np.concatenate([points[:, layout], lower, top]), found.physics, LEVELS)
     for name, values in fields.items():
         np.testing.assert_allclose(values[layout, way], expected[name], rtol=COMPILED)
     for name, values in by_layout.items():

@@ -102,13 +102,17 @@ def test_a_scenario_without_layouts_is_an_empty_row_among_all_candidates(tmp_pat
     assert "no_layout" in set(table["infeasible_reason"])
 
 
-def test_pieces_of_a_unit_are_the_unit():
+def test_pieces_of_a_unit_are_the_unit(monkeypatch):
+    monkeypatch.setattr("models.evaluate.EXPAND_POINTS", 1 << 12)  # scenarios fall into pieces, pieces share a call
     grid = grid_of("all")
     pieces = list(unit_tables(grid, range(2, 5)))
     assert len(pieces) >= 3
     whole = rows_of("all")
-    ids = np.concatenate([np.asarray(piece["point_id"]) for piece in pieces])
-    assert ids.tolist() == whole["point_id"][(whole["scenario_id"] >= 2) & (whole["scenario_id"] < 5)].tolist()
+    at = (whole["scenario_id"] >= 2) & (whole["scenario_id"] < 5)
+    for name in ("point_id", "data_ranks_level_1", "infeasible_reason"):
+        assert np.concatenate([np.asarray(piece[name]) for piece in pieces]).tolist() == whole[name][at].tolist()
+    times = np.concatenate([np.asarray(piece["step_time_s"]) for piece in pieces])
+    np.testing.assert_allclose(times, whole["step_time_s"][at], rtol=SUMS)
 
 
 def test_units_cover_the_grid_and_stay_within_blocks():

@@ -1,0 +1,217 @@
+"""The rows of a batch of candidates (keep=all), made as columns.
+
+Making a row must cost less than writing it: what many rows in turn share is repeated by runs, what few share is taken
+by one index, and what all share is a column made once.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from models.effects.economics import Economics, RunCost
+from models.evaluate import placement_outcomes
+from models.packing import DEGREES, field_names, layout_names
+from models.point import Physics
+from pipeline.candidate_columns import (
+    BY_TIME,
+    IN_PROPORTION,
+    constant_number,
+    constant_text,
+    costs_a_second,
+    sealed,
+    stored_type,
+    verdicts,
+)
+from pipeline.result_columns import LAYOUT_COLUMNS, Table
+from pipeline.search_table import ScenarioTable
+
+Float64 = NDArray[np.float64]
+Int64 = NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Batch:
+    """Layouts of some scenarios, piece by piece, and the placements to try on each."""
+
+    scenario: Int64  # of each piece, by its place
+    accelerator_count: Int64  # of each piece
+    layout_count: Int64  # of each piece
+    layouts: Float64  # packed, the pieces side by side
+    ways: Int64  # (placement, level, degree)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rows:
+    """Makes the rows of scenarios in order, and counts them."""
+
+    scenarios: ScenarioTable
+    physics: Physics
+    texts: Mapping[str, NDArray[np.str_]]  # of each scenario
+    shared: Mapping[str, float]  # of all scenarios
+    numbers: Mapping[str, NDArray[Any]]  # of each scenario
+    economics: Float64  # packed, of each scenario
+    next_id: Int64  # of each scenario: the point_id of its next row
+
+    def table(self, batch: Batch) -> Table:
+        """Return every candidate of a batch: placed layouts, layouts slowest."""
+        placed, unplaced, divides = placement_outcomes(
+            self._points(batch), _lowers(batch.ways), self.physics, self.scenarios.level_count
+        )
+        flat = np.flatnonzero(divides)
+        per_layout = np.rint(divides.astype(np.float32) @ np.ones(divides.shape[1], np.float32)).astype(np.int64)
+        per_piece = np.add.reduceat(per_layout, np.cumsum(batch.layout_count) - batch.layout_count)
+        if not per_piece.all():
+            raise ValueError(f"{batch.accelerator_count[per_piece == 0][0]} accelerators: no layout of them is placed")
+        table: Table = {name: np.take(values, flat, mode="clip") for name, values in placed.items()}
+        table |= {name: np.repeat(values, per_layout) for name, values in unplaced.items() if name != "fits_in_memory"}
+        fits = np.repeat(unplaced["fits_in_memory"] != 0.0, per_layout)
+        table |= _layout_columns(batch, per_layout)
+        way = flat - np.repeat(np.arange(len(divides)) * divides.shape[1], per_layout)
+        table |= _level_columns(batch.ways, way, table)
+        table |= self._run_columns(batch, per_piece, table["step_time_s"], fits)
+        return sealed(table | self._constants(batch, per_piece))
+
+    def _points(self, batch: Batch) -> Float64:
+        """Return the packed points of the layouts: their scenario's rows, then their own."""
+        rows = self.scenarios.matrix.shape[0]
+        points = np.empty((rows + len(batch.layouts), batch.layouts.shape[1]))
+        start = 0
+        for scenario, count in zip(batch.scenario, batch.layout_count, strict=True):
+            points[:rows, start : start + count] = self.scenarios.matrix[:, [scenario]]
+            start += count
+        points[rows:] = batch.layouts
+        return points
+
+    def _run_columns(self, batch: Batch, rows: Int64, step_time_s: Float64, fits: NDArray[np.bool_]) -> Table:
+        """Return how long each run takes, whether that is feasible, and what it costs."""
+        at, total = batch.scenario, len(step_time_s)
+        run_time_s = step_time_s * _spread(self.scenarios.steps[at], rows)
+        is_fixed = self.scenarios.accelerator_count[at] > 0
+        limit_s = _spread(np.where(is_fixed, np.inf, self.scenarios.run_limit_s[at]), rows)
+        table: Table = {"run_time_s": run_time_s, **verdicts(fits, run_time_s < limit_s)}
+        each = [
+            _costs(self.economics[:, s].tobytes(), int(n)) for s, n in zip(at, batch.accelerator_count, strict=True)
+        ]
+        for name, rate in zip(field_names(RunCost), np.stack(each, axis=1), strict=True):
+            if name not in BY_TIME:
+                table[name] = _by_piece(name, rate, rows)
+            elif np.isnan(rate).all():
+                table[name] = constant_number(name, np.nan, total)
+            else:
+                time = run_time_s if name in IN_PROPORTION else self._decay(batch, rows, run_time_s)
+                table[name] = _known(_spread(rate, rows) * time, rate)
+        return table
+
+    def _decay(self, batch: Batch, rows: Int64, run_time_s: Float64) -> Float64:
+        """Return what decays exponentially in a run, in terms of what does in one second."""
+        rate_per_s = self.economics[field_names(Economics).index("value_decay_per_s")][batch.scenario]
+        if (rate_per_s == 0.0).any():
+            rate_per_s = np.repeat(rate_per_s, rows)
+            some = np.where(rate_per_s == 0.0, 1.0, rate_per_s)
+            return np.where(rate_per_s == 0.0, run_time_s, np.expm1(-some * run_time_s) / np.expm1(-some))
+        return np.expm1(-_spread(rate_per_s, rows) * run_time_s) / _spread(np.expm1(-rate_per_s), rows)
+
+    def _constants(self, batch: Batch, rows: Int64) -> Table:
+        """Return the columns that a piece's rows share, and the numbers of the rows."""
+        table: Table = {name: _text_by_piece(values[batch.scenario], rows) for name, values in self.texts.items()}
+        total = int(rows.sum())
+        table |= {name: constant_number(name, value, total) for name, value in self.shared.items()}
+        table |= {name: _by_piece(name, values[batch.scenario], rows) for name, values in self.numbers.items()}
+        table["accelerator_count"] = _by_piece("accelerator_count", batch.accelerator_count, rows)
+        ids = []
+        for scenario, count in zip(batch.scenario.tolist(), rows.tolist(), strict=True):
+            first = int(self.next_id[scenario])
+            ids.append(np.arange(first, first + count, dtype=np.uint64))
+            self.next_id[scenario] = first + count
+        return table | {"point_id": np.concatenate(ids)}
+
+
+def _lowers(ways: Int64) -> Float64:
+    return ways.reshape(len(ways), -1).T.astype(np.float64)
+
+
+@lru_cache(maxsize=4096)
+def _costs(economics: bytes, accelerator_count: int) -> Float64:
+    """Return the costs of a cluster in one second, in the order of `RunCost`."""
+    prices = dict(zip(field_names(Economics), np.frombuffer(economics), strict=True))
+    costs = costs_a_second(prices, accelerator_count)
+    return np.array([costs[name] for name in field_names(RunCost)])
+
+
+def is_one(values: NDArray[Any]) -> bool:
+    """Return whether an array holds one number again and again (not-a-number is one)."""
+    return bool((values == values[0]).all() or (values != values).all())
+
+
+def _spread(values: Float64, rows: Int64) -> Any:
+    """Return numbers of pieces as numbers of rows, or the one that they all are."""
+    return values[0] if (values == values[0]).all() else np.repeat(values, rows)
+
+
+def _known(values: Float64, pieces: Float64) -> Any:
+    """Return a column in which not-a-number, if any piece has it, is a missing value."""
+    return pa.array(values, from_pandas=True) if np.isnan(pieces).any() else values
+
+
+def _whole(name: str, values: NDArray[Any]) -> NDArray[Any]:
+    """Return numbers in the type in which the column is stored; refuse those that it does not hold."""
+    narrow = values.astype(stored_type(name))
+    if not np.array_equal(narrow, values, equal_nan=narrow.dtype.kind == "f"):
+        raise ValueError(f"column {name}: {values[narrow != values][0]} is not stored as {narrow.dtype}")
+    return narrow
+
+
+def _by_piece(name: str, values: NDArray[Any], rows: Int64) -> Any:
+    """Return a column of a number for each piece."""
+    if is_one(values):
+        return constant_number(name, values[0], int(rows.sum()))
+    return _known(np.repeat(_whole(name, values), rows), values)
+
+
+def _text_by_piece(values: NDArray[np.str_], rows: Int64) -> pa.DictionaryArray:
+    if (values == values[0]).all():
+        return constant_text(str(values[0]), int(rows.sum()))
+    words, codes = np.unique(values, return_inverse=True)
+    return pa.DictionaryArray.from_arrays(np.repeat(codes.astype(np.int32), rows), pa.array(words.tolist()))
+
+
+def _layout_columns(batch: Batch, per_layout: Int64) -> Table:
+    names = layout_names()
+    return {name: _by_piece(name, batch.layouts[names.index(name)], per_layout) for name in LAYOUT_COLUMNS}
+
+
+def _level_columns(ways: Int64, way: Int64, layout_columns: Table) -> Table:
+    """Return the degrees on each level: on the lower ones those of the placement, on the top the rest of the layout's.
+
+    `way` is the placement of each row.
+    """
+    level_count = ways.shape[1] + 1
+    inside = ways.prod(axis=1)
+    table: Table = {}
+    for index, degree in enumerate(DEGREES):
+        for level in range(level_count - 1):
+            name = f"{degree}_level_{level}"
+            table[name] = _by_way(name, ways[:, level, index], way)
+        name, whole = f"{degree}_level_{level_count - 1}", layout_columns[degree]
+        table[name] = whole if (inside[:, index] == 1).all() else _quotient(name, whole, inside[:, index], way)
+    return table
+
+
+def _by_way(name: str, values: Int64, way: Int64) -> Any:
+    if is_one(values):
+        return constant_number(name, values[0], len(way))
+    return np.take(_whole(name, values), way, mode="clip")
+
+
+def _quotient(name: str, whole: Any, inside: Int64, way: Int64) -> NDArray[Any]:
+    """Return what is left of whole numbers, which the part inside divides; by powers of two it takes a tenth of it."""
+    whole = whole.to_numpy() if isinstance(whole, pa.Array) else whole
+    if (inside & (inside - 1) == 0).all():
+        bits = np.rint(np.log2(inside)).astype(whole.dtype)
+        return np.right_shift(whole, np.take(bits, way, mode="clip"))
+    return np.floor_divide(whole, np.take(_whole(name, inside), way, mode="clip"))
