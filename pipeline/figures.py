@@ -18,7 +18,13 @@ DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 MARKERS = ("circle", "square", "diamond", "triangle-up", "x", "star", "cross", "triangle-down")
 PATTERNS = ("", "/", ".", "x", "\\", "-", "|", "+")
 DEGREES = ("data_ranks", "tensor_ranks", "pipeline_ranks", "expert_ranks", "context_ranks")
-PANEL_PIXELS = 300
+PANEL_PIXELS, PANEL_TITLE_PIXELS = 300, 32
+MODEBAR_PIXELS = 32
+LEGEND = {"orientation": "h", "x": 0, "yref": "container"}
+"""A legend whose place is counted from the figure's edge: Plotly then makes room for as many lines as the width needs.
+Counted from the plot, its lines grow over the titles of axes on a narrow screen."""
+LEGEND_BELOW = {**LEGEND, "y": 0, "yanchor": "bottom"}
+LEGEND_LINE_PIXELS = 22
 GRAPH: Any = {  # nothing that would upload a chart
     "displaylogo": False,
     "responsive": True,
@@ -79,7 +85,7 @@ def finish(figure: go.Figure, *, is_dark: bool = False, height: int = 480) -> go
         font={"size": 13, "color": ink},
         height=height,
         margin={"l": 64, "r": 12, "t": 48, "b": 56},
-        legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0},
+        legend={**LEGEND, "y": 1 - MODEBAR_PIXELS / height, "yanchor": "top"},
         modebar={"bgcolor": "rgba(0,0,0,0)", "color": "#888888", "activecolor": ink},
         uirevision="kept",
         showlegend=True,
@@ -126,10 +132,13 @@ def _panels(series: Sequence[Series], columns: int = 1) -> go.Figure:
     )
 
 
-def _above(figure: go.Figure, panels: int) -> go.Figure:
-    """Put the legend above the first panel's title."""
-    inside = PANEL_PIXELS * max(1, panels)
-    figure.update_layout(height=inside + 190, margin={"t": 120}, legend={"y": 1.0 + 36 / inside})
+def _finish_panels(figure: go.Figure, panels: int, *, is_dark: bool) -> go.Figure:
+    """Give a figure of panels the page's look, with room for the first panel's title under the legend."""
+    height = PANEL_PIXELS * max(1, panels) + 190
+    finish(figure, is_dark=is_dark, height=height)
+    inside = 1 - PANEL_TITLE_PIXELS / height
+    figure.for_each_yaxis(lambda axis: axis.update(domain=[inside * end for end in axis.domain]))
+    figure.for_each_annotation(lambda title: title.update(y=inside * title.y))
     return figure
 
 
@@ -163,7 +172,7 @@ def parallelism_figure(
         figure.update_yaxes(range=[0, 1], title="share of log(accelerators)")
     else:
         figure.update_yaxes(type="log", title="degree", dtick=1)
-    return _above(finish(figure, is_dark=is_dark), len(series))
+    return _finish_panels(figure, len(series), is_dark=is_dark)
 
 
 def time_parts(columns: Mapping[str, NDArray[Any]]) -> list[str]:
@@ -201,7 +210,7 @@ def bottleneck_figure(series: Sequence[Series], x: str = "training_flop", *, is_
     figure.update_layout(barmode="stack")
     figure.update_xaxes(type="category", title=AXES[x], nticks=8)
     figure.update_yaxes(title="part / step time")
-    return _above(finish(figure, is_dark=is_dark), len(series))
+    return _finish_panels(figure, len(series), is_dark=is_dark)
 
 
 def line_figure(

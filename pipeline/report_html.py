@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 from plotly.offline import get_plotlyjs
 from plotly.subplots import make_subplots
 
-from pipeline.figures import COLOURS, DASHES, GRAPH, MARKERS, PATTERNS
+from pipeline.figures import COLOURS, DASHES, GRAPH, LEGEND_BELOW, LEGEND_LINE_PIXELS, MARKERS, PATTERNS
 from pipeline.query import read_query
 from pipeline.query_format import short_number, table_text
 from pipeline.study_figures import draw
@@ -27,7 +27,7 @@ h1{font-size:1.6rem;margin-bottom:.2rem} h2{font-size:1.2rem;margin-top:2.2rem}
 th,td{padding:.25rem .6rem;border-bottom:1px solid #ddd;text-align:left;white-space:nowrap}
 td.number,th.number{text-align:right} .note{color:#555;font-size:.9rem} pre{overflow-x:auto;font-size:.8rem}
 """
-LAYOUT = {"template": "plotly_white", "font": {"size": 14}, "legend": {"orientation": "h", "y": -0.18}}
+LAYOUT = {"template": "plotly_white", "font": {"size": 14}, "legend": LEGEND_BELOW, "margin": {"t": 40}}
 
 
 def by_series(answers: "Answers", table: str) -> dict[str, list["Row"]]:
@@ -56,7 +56,7 @@ def utilisation_figure(answers: "Answers") -> go.Figure:
         )
     figure.update_xaxes(type="log", title="training compute, FLOP", exponentformat="power", dtick=1)
     figure.update_yaxes(rangemode="tozero", title="model FLOP utilisation (share of dense nominal peak)")
-    figure.update_layout(**LAYOUT, height=560)
+    figure.update_layout(**LAYOUT, height=440 + LEGEND_LINE_PIXELS * len(series))
     return figure
 
 
@@ -87,7 +87,7 @@ def shares_figure(answers: "Answers") -> go.Figure:
     figure.update_xaxes(type="log", exponentformat="power", title="training compute, FLOP")
     figure.update_yaxes(range=[0, 1], title="share of log(accelerators)")
     legend = {"orientation": "h", "y": 1.0 + PANEL_GAP_PIXELS / 2 / height, "yanchor": "bottom"}
-    figure.update_layout(**{**LAYOUT, "legend": legend}, height=height + 2 * PANEL_GAP_PIXELS)
+    figure.update_layout(**{**LAYOUT, "legend": legend, "margin": {"t": 100}}, height=height + 2 * PANEL_GAP_PIXELS)
     return figure
 
 

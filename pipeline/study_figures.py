@@ -6,11 +6,11 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from pipeline.figures import COLOURS, DASHES, MARKERS, PATTERNS
+from pipeline.figures import COLOURS, DASHES, LEGEND_BELOW, LEGEND_LINE_PIXELS, MARKERS, PATTERNS
 from pipeline.query_format import short_number
 from pipeline.studies import Row, StudyFigure
 
-HEIGHT_PIXELS = 480
+HEIGHT_PIXELS = 380  # and the legend's lines, one below another on a narrow screen
 
 
 def series_of(figure: StudyFigure, names: Mapping[str, str]) -> dict[str, list[Row]]:
@@ -33,7 +33,8 @@ def draw(figure: StudyFigure, names: Mapping[str, str]) -> go.Figure:
     """Return the figure: lines or points with colour, dash and marker, or bars with colour and pattern."""
     spec, drawn = figure.spec, go.Figure()
     styles = zip(cycle(COLOURS), cycle(DASHES), cycle(MARKERS), cycle(PATTERNS), strict=False)
-    for (label, rows), (colour, dash, marker, pattern) in zip(series_of(figure, names).items(), styles, strict=False):
+    series = series_of(figure, names)
+    for (label, rows), (colour, dash, marker, pattern) in zip(series.items(), styles, strict=False):
         x, y = ([_shown(row[spec[axis]], spec[axis], names) for row in rows] for axis in ("x", "y"))
         hover = [_hover(row, names) for row in rows]
         kind = spec.get("kind", "line")
@@ -54,8 +55,10 @@ def draw(figure: StudyFigure, names: Mapping[str, str]) -> go.Figure:
         is_log = bool(spec.get(f"{axis}_log"))
         shape: dict[str, Any] = {"type": "log", "exponentformat": "power"} if is_log else {}
         update(title=spec.get(f"{axis}_title", spec[axis].replace("_", " ")), **shape)
+    drawn.update_xaxes(automargin=True)
+    height = HEIGHT_PIXELS + LEGEND_LINE_PIXELS * len(series)
     drawn.update_layout(
-        template="plotly_white", font={"size": 14}, legend={"orientation": "h", "y": -0.22}, height=HEIGHT_PIXELS
+        template="plotly_white", font={"size": 14}, legend=LEGEND_BELOW, margin={"t": 40}, height=height
     )
     return drawn
 

@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -59,6 +60,12 @@ def test_curves_are_told_apart_without_colour_and_hold_every_row(folder):
     points = sum(len(trace.x) for trace in traces)  # pyright: ignore[reportAttributeAccessIssue]
     assert points == len(answers.rows("utilisation_curve"))
     assert sum(1 for _ in shares_figure(answers).select_traces()) == 2 * 4
+
+
+def test_legend_below_a_curve_gets_room_of_its_own(folder):
+    layout: Any = utilisation_figure(report.gather(str(folder))).layout
+    # Counted from the figure's edge, not from the plot: Plotly makes room, and the axis's title stays clear
+    assert (layout.legend.yref, layout.legend.y, layout.legend.yanchor) == ("container", 0, "bottom")
 
 
 def test_names_are_escaped(folder, tmp_path):
