@@ -9,7 +9,7 @@ from pyarrow import csv
 
 from pipeline.app import tabs
 from pipeline.app.configurations import read_page, study_yaml
-from pipeline.app.page import BASES, CAVEAT
+from pipeline.app.page import BASES, CAVEAT, OVERLAP
 from pipeline.columns import GLOSSARY
 from pipeline.figures import (
     AXES,
@@ -128,10 +128,15 @@ def _tables(app: Dash) -> None:
             return no_update
         return tabs.cost_table(answers, float(flop) * (1 - 5e-4), str(baseline), BASES)
 
-    @app.callback(Output("caveat", "children"), Input("answers", "data"), prevent_initial_call=True)
-    def caveat(answers: Any) -> str:
+    @app.callback(
+        Output("caveat", "children"),
+        Output("overlap", "children"),
+        Input("answers", "data"),
+        prevent_initial_call=True,
+    )
+    def caveats(answers: Any) -> tuple[str, ...]:
         kinds = sorted({each.choices["physics"] for each, _, _ in tabs.shown(answers)})
-        return " ".join(CAVEAT.get(kind, "") for kind in kinds)
+        return tuple(" ".join(texts[kind] for kind in kinds if kind in texts) for texts in (CAVEAT, OVERLAP))
 
 
 def _one_run(app: Dash) -> None:

@@ -27,6 +27,7 @@ CAVEAT = {
     "epoch2024": "Physics epoch2024: multilayer perceptrons, no attention, no failures: higher than in practice.",
     "calibrated": "Physics calibrated: held against measured training runs.",
 }
+OVERLAP = {"epoch2024": "Physics epoch2024 lets parts of a step overlap: their shares can add up to more than 1."}
 BASES = (
     "total_usd",
     "purchase_usd",
@@ -133,7 +134,7 @@ def _panels(results: Path) -> list[Any]:
                 html.Div(id="cost-table", className="scroll"),
             ],
         ),
-        _panel("bottlenecks", [_graph("bottlenecks")]),
+        _panel("bottlenecks", [_graph("bottlenecks"), html.P(id="overlap", className="note")]),
         _panel(
             "run",
             [

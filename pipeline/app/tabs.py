@@ -9,6 +9,7 @@ from dash import html
 
 from pipeline.app.answers import Answer, answer
 from pipeline.app.configurations import Configuration, read_page
+from pipeline.app.page import OVERLAP
 from pipeline.columns import GLOSSARY
 from pipeline.errors import UserError
 from pipeline.explain import explain
@@ -195,7 +196,10 @@ def run_page(answers: Mapping[str, Any] | None, identity: str | None, scenario: 
         [_word(each["name"]), each["value"], each["unit"], each["meaning"], _origin(each, changed)]
         for each in whole["inputs"]
     ]
-    found = [html.Div([html.H3(title), table(heads, rows)], className="block") for title, heads, rows in blocks]
+    found: list[Any] = [
+        html.Div([html.H3(title), table(heads, rows)], className="block") for title, heads, rows in blocks
+    ]
+    found.insert(1, html.P(OVERLAP.get(configuration.choices["physics"], ""), className="note"))
     share = f"{whole['assumed_input_fraction']:.0%} of them are assumptions or unverified"
     heads = ["input", "value", "unit", "meaning", "source"]
     return html.Div([*found, html.Div([html.H3(f"Inputs: {share}"), table(heads, inputs)], className="block wide")])

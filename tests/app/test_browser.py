@@ -2,11 +2,13 @@
 
 import json
 import time
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pyarrow.parquet as pq
+import pytest
 
 SLIDER_STEP = 0.05  # a slider moves in hundredths of two decades
 
@@ -226,6 +228,37 @@ def test_results_tab_asks_in_sql_and_refuses_harm(page: Any) -> None:
         else:
             page.until(lambda: "2 rows" in page.one("#results-table").text, "two rows")
     page.shot("sql")
+
+
+BOXES = """
+  const graph = document.querySelector('#' + arguments[0] + ' .js-plotly-plot');
+  const box = (each) => { const b = each.getBoundingClientRect(); return [b.left, b.top, b.right, b.bottom]; };
+  return ['.legend', '.modebar', '.xtitle', '.ytitle', '.annotation'].flatMap(
+    (name) => Array.from(graph.querySelectorAll(name), box));"""
+
+
+@pytest.mark.parametrize("width", [390, 600, 900, 1400])
+def test_legend_titles_and_buttons_of_a_figure_do_not_overlap(page: Any, width: int) -> None:
+    chips = ("gtx580", "h100_sxm5", "a100_sxm4_80", "b200", "v100_sxm2_32")
+    metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    page.open(address_of(*({"name": f"{chip} as it was sold", "hardware": chip} for chip in chips)))
+    for tab in ("utilisation", "cost", "parallelism", "bottlenecks"):
+        page.tab(tab)
+        boxes = page.until(lambda tab=tab: page.run(BOXES, tab), "a drawn figure")
+        assert len(boxes) >= 4
+        for (left, top, right, bottom), other in combinations(boxes, 2):
+            apart = right <= other[0] or other[2] <= left or bottom <= other[1] or other[3] <= top
+            assert apart, f"{tab} at {width}: {(left, top, right, bottom)} and {other}"
+
+
+def test_shares_that_overlap_are_explained_where_they_are_shown(page: Any) -> None:
+    page.open(address_of({"name": "H100"}, tab="bottlenecks"))
+    page.until(lambda: "more than 1" in page.one("#overlap").text, "the sentence under the figure")
+    page.tab("run")
+    page.until(lambda: "more than 1" in page.one("#run").text, "the sentence under the table")
+    page.open(address_of({"name": "H100", "physics": "calibrated"}, tab="bottlenecks"))
+    assert page.one("#overlap").text == ""
 
 
 def test_phone_and_dark(page: Any) -> None:
