@@ -27,7 +27,12 @@ REASONS = ("", "memory", "time")
 @lru_cache(maxsize=256)
 def _filled(value: float, dtype: str, capacity: int) -> pa.Array:
     """Return equal numbers, of which tables show the front: most blocks of rows share most constants."""
-    return pa.array(np.full(capacity, value, dtype=dtype)) if value == value else pa.nulls(capacity, pa.float64())
+    return pa.array(np.full(capacity, value, dtype=dtype))
+
+
+@lru_cache(maxsize=16)
+def _missing(capacity: int) -> pa.Array:
+    return pa.nulls(capacity, pa.float64())
 
 
 @lru_cache(maxsize=256)
@@ -56,6 +61,8 @@ def stored_type(name: str) -> np.dtype[Any]:
 
 def constant_number(name: str, value: float, size: int) -> pa.Array:
     """Return a column of one number, of the type that the glossary stores."""
+    if value != value:
+        return _missing(_capacity(size)).slice(0, size)
     kind = GLOSSARY[name].arrow_type
     is_whole = kind != "float64" and float(value).is_integer()
     return _filled(value, kind if is_whole else "float64", _capacity(size)).slice(0, size)
@@ -100,7 +107,7 @@ def costs_of_runs(a_second: Mapping[str, float], decay_per_s: float, run_time_s:
 
 
 def _in_proportion(rate: float, run_time_s: Float64) -> Any:
-    return rate * run_time_s if rate == rate else pa.nulls(len(run_time_s), pa.float64())
+    return rate * run_time_s if rate == rate else _missing(_capacity(len(run_time_s))).slice(0, len(run_time_s))
 
 
 def _decay(rate_per_s: float, run_time_s: Float64) -> Float64:

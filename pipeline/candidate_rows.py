@@ -70,7 +70,7 @@ class Rows:
         table: Table = {name: np.take(values, flat, mode="clip") for name, values in placed.items()}
         table |= {name: np.repeat(values, per_layout) for name, values in unplaced.items() if name != "fits_in_memory"}
         fits = np.repeat(unplaced["fits_in_memory"] != 0.0, per_layout)
-        table |= _layout_columns(batch, per_layout)
+        table |= _layout_columns(batch, per_layout, len(flat))
         way = flat - np.repeat(np.arange(len(divides)) * divides.shape[1], per_layout)
         table |= _level_columns(batch.ways, way, table)
         table |= self._run_columns(batch, per_piece, table["step_time_s"], fits)
@@ -168,8 +168,8 @@ def _whole(name: str, values: NDArray[Any]) -> NDArray[Any]:
 
 def _by_piece(name: str, values: NDArray[Any], rows: Int64) -> Any:
     """Return a column of a number for each piece."""
-    if is_one(values):
-        return constant_number(name, values[0], int(rows.sum()))
+    if np.isnan(values).all():
+        return constant_number(name, np.nan, int(rows.sum()))
     return _known(np.repeat(_whole(name, values), rows), values)
 
 
@@ -180,9 +180,15 @@ def _text_by_piece(values: NDArray[np.str_], rows: Int64) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(np.repeat(codes.astype(np.int32), rows), pa.array(words.tolist()))
 
 
-def _layout_columns(batch: Batch, per_layout: Int64) -> Table:
-    names = layout_names()
-    return {name: _by_piece(name, batch.layouts[names.index(name)], per_layout) for name in LAYOUT_COLUMNS}
+def _layout_columns(batch: Batch, per_layout: Int64, total: int) -> Table:
+    names, table = layout_names(), {}
+    for name in LAYOUT_COLUMNS:
+        values = batch.layouts[names.index(name)]
+        if is_one(values):
+            table[name] = constant_number(name, values[0], total)
+        else:
+            table[name] = np.repeat(_whole(name, values), per_layout)
+    return table
 
 
 def _level_columns(ways: Int64, way: Int64, layout_columns: Table) -> Table:

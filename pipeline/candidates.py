@@ -68,6 +68,7 @@ def candidate_tables(
     names = [*scenario_names(block), *(name for name in FURTHER_COLUMNS if name in columns)]
     series = offset + (ids - offset) % (block.size // block.point_count)
     numbers = {name: columns[name] for name in names} | {"scenario_id": ids, "series_id": series}
+    numbers.pop("accelerator_count", None)  # a row's is its piece's
     rows = Rows(
         scenarios=scenarios,
         physics=physics.physics,
