@@ -25,12 +25,13 @@ HARMLESS = frozenset(  # fields that do not change the number of weights or of o
     final_logit_softcapping hidden_dropout initializer_range layer_norm_eps layer_norm_epsilon layer_types
     max_position_embeddings max_window_layers mlp_bias model_type n_ctx n_group norm_topk_prob
     num_nextn_predict_layers output_router_logits pad_token_id partial_rotary_factor pretraining_tp
-    quantization_config query_pre_attn_scalar reorder_and_upcast_attn resid_pdrop rms_norm_eps rope_local_base_freq
-    rope_scaling rope_theta rotary_emb_base rotary_pct routed_scaling_factor router_aux_loss_coef
-    router_jitter_noise scale_attn_by_inverse_layer_idx scale_attn_weights scoring_func seq_aux sliding_window
-    sliding_window_pattern summary_activation summary_first_dropout summary_proj_to_labels summary_type
-    summary_use_proj task_specific_params topk_group topk_method torch_dtype transformers_version
-    use_bidirectional_attention use_cache use_parallel_residual use_sliding_window attention_probs_dropout_prob
+    qk_head_dim quantization_config query_pre_attn_scalar reorder_and_upcast_attn resid_pdrop rms_norm_eps
+    rope_interleave rope_local_base_freq rope_parameters rope_scaling rope_theta rotary_emb_base rotary_pct
+    routed_scaling_factor router_aux_loss_coef router_jitter_noise scale_attn_by_inverse_layer_idx
+    scale_attn_weights scoring_func seq_aux sliding_window sliding_window_pattern sliding_window_size
+    summary_activation summary_first_dropout summary_proj_to_labels summary_type summary_use_proj
+    task_specific_params topk_group topk_method torch_dtype transformers_version use_bidirectional_attention
+    use_cache use_mrope use_parallel_residual use_sliding_window attention_probs_dropout_prob
     """.split()
 )
 

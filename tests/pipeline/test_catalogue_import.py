@@ -70,6 +70,25 @@ def test_what_cannot_be_read_is_refused_by_name(name: str, change: dict, words: 
     assert str(caught.value).startswith("config.json: ") and "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [  # as published configs and newer libraries write them, beside what the fixtures hold
+        ("qwen2_7b", {"use_mrope": False, "max_window_layers": 28, "sliding_window": 131072}),
+        (
+            "gemma_2_9b",
+            {"hidden_act": "gelu_pytorch_tanh", "sliding_window_size": 4096, "cache_implementation": "hybrid"},
+        ),
+        (
+            "deepseek_v2_lite",
+            {"head_dim": 64, "rope_parameters": {"rope_type": "yarn", "factor": 40}, "dtype": "bfloat16"},
+        ),
+        ("deepseek_v3", {"qk_head_dim": 192, "rope_interleave": True, "norm_topk_prob": True, "ep_size": 1}),
+    ],
+)
+def test_fields_that_leave_the_shape_alone_change_nothing(name: str, more: dict) -> None:
+    assert import_config(config(name, **more), "config.json") == import_config(config(name), "config.json")
+
+
 def test_a_field_may_be_ignored_by_name() -> None:
     entry = import_config(config("llama_3_1_8b", loop_count=3), "config.json", ["loop_count"])
     assert entry["d_model"] == 4096.0
