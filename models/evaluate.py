@@ -57,7 +57,7 @@ EXPAND_LANES = 2048  # layouts of one scenario in one call that returns all of a
 POINT_CHUNK = 8192
 BOUND_CHUNK = 2048  # for any number of points, as in SEARCH_POINTS: a further shape takes a second to compile
 SEARCH_POINTS = 16384
-EXPAND_POINTS = 1 << 16  # candidates of all of whose outcome is returned: a call costs as much as 4000 of them
+EXPAND_POINTS = 1 << 17  # candidates of all of whose outcome is returned: a call costs as much as 4000 of them
 QUICK = {"xla_cpu_use_fusion_emitters": False}
 """Compiled in two thirds of the time, runs slower, the same to the bit: for kernels that see few points."""
 

@@ -9,6 +9,7 @@ from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pipeline.errors import UserError
+from pipeline.store_files import is_remote
 
 if TYPE_CHECKING:
     from pipeline.config import StudyConfig
@@ -56,10 +57,20 @@ def overlapped(items: Iterator[Item]) -> Iterator[Item]:
 
 
 def write_unit(grid: "Grid", writer: "PartWriter", unit: range) -> int:
-    """Compute a unit and write its parts; return its rows."""
+    """Compute a unit and write its parts; return its rows.
+
+    On one core, computing beside encoding only drives both out of the cache; there it pays where writing must wait.
+    """
     from pipeline.simulate import unit_tables
 
-    return writer.write_tables(unit, overlapped(unit_tables(grid, unit)))
+    tables = unit_tables(grid, unit)
+    is_alone = core_count() == 1 and not is_remote(writer.url)
+    return writer.write_tables(unit, tables if is_alone else overlapped(tables))
+
+
+def core_count() -> int:
+    """Return on how many cores this process may run."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def die_with_parent() -> None:
