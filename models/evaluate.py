@@ -30,7 +30,6 @@ from models.packed import (
 from models.packing import field_names
 from models.point import Physics
 from models.quantities import Index, Quantity, Scalar
-from models.transformer_outcome import TransformerOutcome
 from models.transformer_point import Constants
 
 __all__ = [
@@ -43,17 +42,9 @@ __all__ = [
     "placement_outcomes",
     "run_costs",
     "site_outcomes",
-    "transformer_outcomes",
-    "transformer_layout_outcomes",
-    "transformer_times",
-    "best_layouts",
-    "LANES",
 ]
 
 Matrix = NDArray[np.float64]
-LANES = 256  # layouts of one scenario in one block
-BLOCK_CHUNK = 64  # blocks in one call
-EXPAND_LANES = 2048  # layouts of one scenario in one call that returns all of an outcome
 POINT_CHUNK = 8192
 BOUND_CHUNK = 2048  # for any number of points, as in SEARCH_POINTS: a further shape takes a second to compile
 SEARCH_POINTS = 16384
@@ -120,7 +111,7 @@ def kernel(name: str, level_count: int, is_quick: bool = False) -> Callable[...,
         "cost": lambda: jax.vmap(cost_of_run, in_axes=1),
         "sites": lambda: jax.vmap(sites_of_run, in_axes=1),
     }
-    return jax.jit(batched[name](), compiler_options=QUICK if is_quick else None)
+    return jax.jit(batched[name](), compiler_options=QUICK if is_quick and jax.default_backend() == "cpu" else None)
 
 
 def few_or_many(name: str, level_count: int, points: Matrix, *constants: Any) -> list[NDArray[Any]]:
@@ -207,74 +198,3 @@ def site_outcomes(rows: Matrix) -> dict[str, Matrix]:
     """Return every field of `SiteOutcome` for packed runs (rows of `LocalSteps`, then of SITE_NUMBERS)."""
     values = few_or_many("sites", 0, rows)
     return dict(zip(field_names(SiteOutcome), values, strict=True))
-
-
-def transformer_outcomes(
-    points: Matrix, constants: Constants, chunk: int = POINT_CHUNK
-) -> dict[str, NDArray[np.float64]]:
-    """Return every field of `TransformerOutcome` for packed points (rows of `transformer_names`).
-
-    A caller that evaluates few points often names a smaller chunk; each size is compiled once.
-    """
-    if points.shape[1] == 0:
-        return {name: np.zeros(0) for name in field_names(TransformerOutcome)}
-    values = in_chunks(kernel("transformer", 0), points, chunk, constants)
-    return dict(zip(field_names(TransformerOutcome), values, strict=True))
-
-
-def transformer_times(
-    scenarios: Matrix, layouts: Matrix, rows: NDArray[np.int64], recomputes: Matrix, constants: Constants
-) -> tuple[Matrix, Matrix]:
-    """Return (wall time a step in s, peak memory in B), arrays (block, lane, recomputation), of layouts.
-
-    `scenarios` has a column a block (rows of `transformer_scenario_names`); its layouts are block `rows` of `layouts`,
-    an array (row of `transformer_split_names`, block, lane), each with every column of `recomputes` (rows of
-    RECOMPUTE_NAMES). What depends on the scenario alone, or not on the recomputation, is computed once.
-    Wall time is step time over goodput: failures and checkpoints are in it.
-    """
-    run, blocks = kernel("transformer_time", 0), len(rows)
-    times, memory = (np.empty((blocks, layouts.shape[2], recomputes.shape[1])) for _ in range(2))
-    for start in range(0, blocks, BLOCK_CHUNK):
-        stop = min(start + BLOCK_CHUNK, blocks)
-        at = np.minimum(np.arange(start, start + BLOCK_CHUNK), blocks - 1)  # one chunk shape: the last block repeats
-        found = run(scenarios[:, at], layouts[:, rows[at]], recomputes, constants)
-        times[start:stop], memory[start:stop] = (np.asarray(each)[: stop - start].swapaxes(1, 2) for each in found)
-    return times, memory
-
-
-def best_layouts(
-    scenarios: Matrix,
-    hbm_byte: Matrix,
-    layouts: Matrix,
-    rows: NDArray[np.int64],
-    recomputes: Matrix,
-    constants: Constants,
-) -> tuple[Matrix, Matrix, NDArray[np.int64], Matrix]:
-    """Return (wall time a step, memory, place, least memory) of each block's best layout; see `transformer_times`."""
-    run, pieces = kernel("transformer_best", 0), []
-    chunk = np.empty((layouts.shape[0], BLOCK_CHUNK, layouts.shape[2]))  # filled again: fresh pages cost more than rows
-    for start in range(0, len(rows), BLOCK_CHUNK):
-        at = np.minimum(np.arange(start, start + BLOCK_CHUNK), len(rows) - 1)
-        np.take(layouts, rows[at], axis=1, out=chunk, mode="clip")
-        found = run(scenarios[:, at], hbm_byte[at], chunk, recomputes, constants)
-        pieces.append([np.asarray(each) for each in found])  # waits: then the chunk is free again
-    time_s, memory, place, least = (np.concatenate(column)[: len(rows)] for column in zip(*pieces, strict=True))
-    return time_s, memory, place.astype(np.int64), least
-
-
-def transformer_layout_outcomes(
-    scenario: Matrix, layouts: Matrix, recomputes: Matrix, constants: Constants
-) -> dict[str, Matrix]:
-    """Return every field of `TransformerOutcome`, arrays (layout, recomputation), of the layouts of one scenario.
-
-    `scenario` has the rows of `transformer_scenario_names`; `layouts` and `recomputes` a column a choice.
-    """
-    run, count, names = kernel("transformer_expand", 0), layouts.shape[1], field_names(TransformerOutcome)
-    lanes = LANES if count <= LANES else EXPAND_LANES
-    found = {name: np.empty((count, recomputes.shape[1])) for name in names}
-    for start in range(0, count, lanes):
-        stop = min(start + lanes, count)
-        at = np.minimum(np.arange(start, start + lanes), count - 1)  # one chunk shape: the last layout repeats
-        for name, values in zip(names, run(scenario, layouts[:, at], recomputes, constants), strict=True):
-            found[name][start:stop] = np.asarray(values)[:, : stop - start].T
-    return found

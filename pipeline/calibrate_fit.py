@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from models.evaluate import transformer_outcomes
+from models.evaluate_layouts import transformer_outcomes
 from models.packing import pack, transformer_names
 from pipeline.calibrate_priors import Prior
 from pipeline.physics_calibrated import constants_bundle

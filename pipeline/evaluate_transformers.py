@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from models.evaluate import transformer_outcomes
+from models.evaluate_layouts import transformer_outcomes
 from models.packing import field_names, pack, transformer_names
 from models.transformer_point import Accelerator, Constants, Links, Software, Transformer, TransformerLayout
 from pipeline.accelerators import accelerator_fields, capacity_byte, link_fields, precision_fields

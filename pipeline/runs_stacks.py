@@ -131,7 +131,9 @@ STACKS = (
         attention=UNFUSED,
         **DEEPSPEED,
     ),
-    Stack(id="deepspeed", names=("deepspeed", "neox"), why="Since 2023 with flash attention and split sends.", **DEEPSPEED),
+    Stack(
+        id="deepspeed", names=("deepspeed", "neox"), why="Since 2023 with flash attention and split sends.", **DEEPSPEED
+    ),
     Stack(
         id="megatron_lm_2021",
         names=("megatron",),

@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from models.effects.economics import Economics
-from models.evaluate import transformer_layout_outcomes
+from models.evaluate_layouts import transformer_layout_outcomes
 from models.packing import field_names, pack, transformer_scenario_names, transformer_split_names
 from pipeline.candidate_columns import (
     Table,

@@ -11,7 +11,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from models.evaluate import LANES, best_layouts, transformer_times
+from models.evaluate_layouts import LANES, best_layouts, transformer_times
 from models.packing import RECOMPUTE_NAMES, pack, transformer_scenario_names, transformer_split_names
 from models.transformer_point import Constants
 from pipeline.transformer_keep import Keep, keep_best

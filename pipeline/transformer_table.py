@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from models.evaluate import POINT_CHUNK, transformer_outcomes
+from models.evaluate import POINT_CHUNK
+from models.evaluate_layouts import transformer_outcomes
 from models.packing import pack, transformer_names
 from pipeline.costs import cost_columns
 from pipeline.grid import Block

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from models.evaluate import transformer_outcomes
+from models.evaluate_layouts import transformer_outcomes
 from models.packing import TRANSFORMER_BUNDLES, field_names, pack, transformer_names
 from models.transformer_outcome import TransformerOutcome
 from pipeline.calibrate import load_preset

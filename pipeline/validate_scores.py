@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from models.evaluate import transformer_outcomes
+from models.evaluate_layouts import transformer_outcomes
 from models.packing import field_names, pack, transformer_names
 from models.transformer_outcome import TransformerOutcome
 from models.transformer_point import Constants

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.evaluate import transformer_outcomes
+from models.evaluate_layouts import transformer_outcomes
 from models.packed import outcome_of_transformer
 from models.packing import field_names, pack, transformer_names
 from models.transformer_outcome import TransformerOutcome

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from models.evaluate import transformer_outcomes
+from models.evaluate_layouts import transformer_outcomes
 from models.packing import field_names, pack, transformer_names
 from models.transformer_point import Accelerator, Constants, Links, Software
 from pipeline.calibrate import load_preset

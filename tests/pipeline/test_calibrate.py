@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from models.evaluate import transformer_outcomes
+from models.evaluate_layouts import transformer_outcomes
 from models.packing import field_names
 from models.transformer_point import Constants
 from pipeline.calibrate import PRESET, Calibration, as_text, calibrate, load_preset, scores

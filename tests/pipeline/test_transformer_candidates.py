@@ -5,7 +5,7 @@ from functools import lru_cache
 import numpy as np
 import pytest
 
-from models.evaluate import EXPAND_LANES, LANES
+from models.evaluate_layouts import EXPAND_LANES, LANES
 from pipeline.config import compose_study
 from pipeline.grid import Grid, build_grid
 from pipeline.simulate import run_unit
