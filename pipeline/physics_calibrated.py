@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import jax.numpy as jnp
+import jax
+import numpy as np
 
 from models.packing import field_names
 from models.transformer_point import Constants, Software
@@ -36,7 +37,7 @@ class CalibratedEntry:
 
 def constants_bundle(constants: Mapping[str, float]) -> Constants:
     """Return constants as the bundle that the cost model takes."""
-    return Constants(**{name: jnp.asarray(value, dtype=jnp.float64) for name, value in constants.items()})
+    return Constants(**{name: jax.device_put(np.array(value, dtype=np.float64)) for name, value in constants.items()})
 
 
 def load_preset(mapping: Mapping[str, Any], file: str, entry_id: str) -> PhysicsEntry | CalibratedEntry:
