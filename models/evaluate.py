@@ -167,7 +167,8 @@ def placement_outcomes(
 
     Placements may be more than were given: those added divide nothing. The last layouts take a smaller chunk.
     """
-    padded, run, count = padded_placements(lowers), kernel("expand", level_count), points.shape[1]
+    padded = padded_placements(lowers) if len(lowers) else lowers  # on a single level nothing could be added
+    run, count = kernel("expand", level_count), points.shape[1]
     chunk, start, pieces = layouts_at_once(lowers.shape[1]), 0, []
     while start < count:
         size = chunk if count - start > chunk // 2 else max(1, chunk // 8)

@@ -45,6 +45,19 @@ def test_all_has_every_candidate_once():
     assert (everything["point_id"] >> np.uint64(32) == everything["scenario_id"]).all()
 
 
+@pytest.mark.parametrize(
+    "network", [("topology=one_level",), ("axes.level_0_group_ranks=[6]",), ("topology=tpu_v4_pod",)]
+)
+def test_degrees_multiply_on_every_network(network: tuple[str, ...]):
+    one = ("hardware=epoch_h100_sxm", "model=epoch_dense", "axes.accelerator_count=[48]", *network)
+    best, everything = rows_of("best", *one), rows_of("all", *one)
+    rows = np.unique(everything["scenario_id"], return_counts=True)[1]
+    assert rows.tolist() == np.maximum(best["candidate_count"], 1).tolist()
+    for degree in ("data_ranks", "tensor_model_ranks", "tensor_ff_ranks", "pipeline_ranks", "expert_ranks"):
+        levels = [everything[name] for name in everything if name.startswith(f"{degree}_level_")]
+        assert (np.prod(levels, axis=0) == everything[degree]).all()
+
+
 def test_all_flags_what_does_not_fit_or_end_in_time():
     table = rows_of("all")
     does_not_fit = table["memory_byte"] > table["hbm_byte"]
