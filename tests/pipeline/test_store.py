@@ -66,6 +66,21 @@ def test_floats_are_plain_axes_are_encoded_and_only_keys_have_statistics(tmp_pat
     assert not columns["step_time_s"].is_stats_set
 
 
+def test_what_every_row_has_is_required_and_degrees_are_narrow(make_table):
+    schema = arrow_table(make_table(range(0, 6))).schema
+    assert not schema.field("training_flop").nullable and not schema.field("data_ranks").nullable
+    assert schema.field("step_time_s").nullable and schema.field("purchase_usd").nullable
+    assert schema.field("data_ranks").type == "int32" and schema.field("d_model").type == "int64"
+
+
+@pytest.mark.parametrize(("name", "value"), [("data_ranks", 2.0**31), ("data_ranks", 1.5), ("training_flop", np.nan)])
+def test_a_number_that_its_column_does_not_hold_is_refused(make_table, name, value):
+    table = make_table(range(0, 6))
+    table[name] = np.full(len(table[name]), value)
+    with pytest.raises(ValueError, match="truncated|missing values"):
+        arrow_table(table)
+
+
 def test_manifest_states_origin_and_checksums(tmp_path, study, units, make_table):
     manifest = write_all(tmp_path, study, units, make_table)
     assert manifest == json.loads((tmp_path / "manifest.json").read_text())
