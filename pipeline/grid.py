@@ -25,7 +25,6 @@ from pipeline.catalogue import (
     resolved_precision,
     word_byte,
 )
-from pipeline.config import StudyConfig
 from pipeline.economics import load_economics
 from pipeline.errors import UserError
 from pipeline.families import kept_sizes, load_family
@@ -33,6 +32,7 @@ from pipeline.layouts import Shape
 from pipeline.physics import PhysicsEntry
 from pipeline.physics_calibrated import CalibratedEntry, load_preset
 from pipeline.search import ScenarioTable
+from pipeline.study_config import StudyConfig
 from pipeline.transformer_points import transformer_columns, with_run_settings
 from pipeline.variants import NamedAxis, assumption_variants, price_axis, variant_axis
 

@@ -36,7 +36,7 @@ def register() -> None:
 
 def run_composed(composed: DictConfig) -> int:
     """Carry out one run that Hydra has composed."""
-    from pipeline.config import read_study
+    from pipeline.study_config import read_study
     from pipeline.sweep import sweep
 
     plain = OmegaConf.to_container(composed, resolve=True)

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.config import StudyConfig
 from pipeline.grid import build_grid
 from pipeline.plan_arguments import deepspeed_config, megatron_arguments, remarks, torchtitan_arguments
 from pipeline.plan_input import DEGREES, LAYOUT, compose_plan, read_arguments
 from pipeline.simulate import run_unit
+from pipeline.study_config import StudyConfig
 
 Table = Mapping[str, NDArray[Any]]
 COSTS = ("purchase_usd", "amortised_hardware_usd", "energy_usd", "total_usd", "cloud_usd")

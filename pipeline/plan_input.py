@@ -6,8 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from pipeline.catalogue_import import import_config, imported_model, read_config
-from pipeline.config import StudyConfig, compose_study
+from pipeline.config import compose_study
 from pipeline.errors import UserError
+from pipeline.study_config import StudyConfig
 
 SHORT = {  # what people type -> the setting that it is
     "accelerators": "axes.accelerator_count",

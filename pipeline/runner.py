@@ -16,8 +16,8 @@ from pipeline.runner_worker import work, write_unit
 from pipeline.store import PartWriter, unit_name
 
 if TYPE_CHECKING:
-    from pipeline.config import StudyConfig
     from pipeline.grid import Grid
+    from pipeline.study_config import StudyConfig
 
 SMALL_CANDIDATES, SMALL_ROWS = 60_000_000, 4_000_000
 """A job of fewer candidates (rows, with keep=all) is done before other processes are up."""

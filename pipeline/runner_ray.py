@@ -11,7 +11,7 @@ from pipeline.store import PartWriter
 from pipeline.store_files import is_remote
 
 if TYPE_CHECKING:
-    from pipeline.config import StudyConfig
+    from pipeline.study_config import StudyConfig
 
 RETRIES = 2
 IN_FLIGHT_PER_CPU = 2  # units handed over ahead of what runs

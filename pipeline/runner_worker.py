@@ -12,9 +12,9 @@ from pipeline.errors import UserError
 from pipeline.store_files import is_remote
 
 if TYPE_CHECKING:
-    from pipeline.config import StudyConfig
     from pipeline.grid import Grid
     from pipeline.store import PartWriter
+    from pipeline.study_config import StudyConfig
 
 Item = TypeVar("Item")
 AHEAD = 2  # pieces computed while one is encoded

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline.catalogue import Chip, load_chip, read_entries
-from pipeline.config import StudyConfig
 from pipeline.economics import RELEASE
 from pipeline.policy import FREE, Rule, read_rules, verdict
 from pipeline.prices import CLOUD_KINDS, chip_observations, read_day, read_observations
 from pipeline.store_files import open_folder
+from pipeline.study_config import StudyConfig
 
 FOLDER = "catalogue"
 OBTAINABLE = (FREE, "notification", "use_at_risk")  # without asking for a licence

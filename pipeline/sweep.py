@@ -10,8 +10,8 @@ from pipeline import device
 from pipeline.errors import UserError
 
 if TYPE_CHECKING:
-    from pipeline.config import StudyConfig
     from pipeline.grid import Grid
+    from pipeline.study_config import StudyConfig
 
 
 def read_arguments(argv: list[str]) -> tuple[argparse.Namespace, list[str]]:

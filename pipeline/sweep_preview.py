@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from pipeline.config import StudyConfig
 from pipeline.grid import Grid
 from pipeline.query_format import table_text
 from pipeline.runner import worker_count
 from pipeline.simulate import unit_tables, work_units
+from pipeline.study_config import StudyConfig
 
 FIRST_ROWS = 3
 SHOWN = (

@@ -1,6 +1,5 @@
 """One study, carried out: its work units run where the configuration says, its results folder completed."""
 
-from pipeline.config import StudyConfig
 from pipeline.device import settled
 from pipeline.grid import Grid
 from pipeline.progress import progress_bar
@@ -8,6 +7,7 @@ from pipeline.runner import run_here, run_local, worker_count
 from pipeline.side_tables import write_side_tables
 from pipeline.simulate import work_units
 from pipeline.store import open_results
+from pipeline.study_config import StudyConfig
 
 
 def run_study(study: StudyConfig, grid: Grid, candidates: int = 0) -> int | None:

@@ -10,9 +10,9 @@ from models.scaling import family_points, family_widths
 from pipeline.catalogue import load_model
 from pipeline.catalogue_load import fail
 from pipeline.catalogue_parameters import parameter_counts
-from pipeline.config import RunSettings
 from pipeline.families import kept_sizes, load_family
 from pipeline.shapes import family_transformer, transformer_fields
+from pipeline.study_config import RunSettings
 
 Float64 = NDArray[np.float64]
 FAMILY_HEAD_DIM = 128.0  # width of one head of nearly every large model since GPT-3 (Brown et al. 2020, table 2.1)

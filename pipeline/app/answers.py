@@ -19,10 +19,11 @@ from pipeline.app.configurations import (
     read_configuration,
     set_changes,
 )
-from pipeline.config import StudyConfig, compose_study, read_study
+from pipeline.config import compose_study
 from pipeline.grid import Grid, build_grid
 from pipeline.simulate import Table, run_unit, work_units
 from pipeline.store_table import arrow_table
+from pipeline.study_config import StudyConfig, read_study
 
 CACHED_ANSWERS, REMEMBERED_PAGES = 48, 512
 SLICE_SCENARIOS = 16  # of a long computation: between slices progress is told and a cancel is heard
