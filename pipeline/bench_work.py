@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from models.evaluate import best_placements, bounds, placement_outcomes
 from pipeline.bench_slow import numpy_outcomes, python_outcomes, rate_per_cpu_s
+from pipeline.block import scenario_table
 from pipeline.config import compose_study
-from pipeline.grid import Grid, build_grid, scenario_table
+from pipeline.grid import Grid, build_grid
 from pipeline.layouts import placements, used_group_ranks
 from pipeline.physics import PhysicsEntry
 from pipeline.runner_worker import write_unit

@@ -16,9 +16,9 @@ from models.effects.economics import Economics
 from models.evaluate import layouts_at_once
 from models.outcome import Outcome
 from models.packing import DEGREES, field_names, layout_names
+from pipeline.block import Block
 from pipeline.candidate_rows import Batch, Rows, is_one
 from pipeline.distinct import PER_SCENARIO
-from pipeline.grid import Block
 from pipeline.layouts import SearchRules, Shape, placements, used_group_ranks
 from pipeline.physics import PhysicsEntry
 from pipeline.result_columns import POINT_BITS, Table, block_texts, result_columns, scenario_names

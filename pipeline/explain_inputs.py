@@ -12,12 +12,13 @@ from models.effects.economics import Economics
 from models.packing import TRANSFORMER_BUNDLES
 from models.point import Architecture, Hardware, Layout, NetworkLevel, Physics, Workload
 from models.transformer_point import Constants, Links, Software, Transformer
+from pipeline.block import Block
 from pipeline.catalogue import Chip, load_chip
 from pipeline.catalogue_schema import Source
 from pipeline.columns import GLOSSARY
 from pipeline.economics import economics_inputs, load_economics
 from pipeline.errors import UserError
-from pipeline.grid import Block, Grid
+from pipeline.grid import Grid
 
 LEVEL_KEYS = {"group_ranks": "ranks", "one_way_byte_per_s": "one_way_byte_per_s", "latency_s": "latency_s"}
 RECORD_KEYS = ("ref", "kind", "where", "as_printed", "note")

@@ -1,7 +1,7 @@
-"""The lazy product of axes: what each scenario index means.
+"""The scenarios of a study in a fixed order: which block of them an id lies in, and how blocks come from entries.
 
-A grid is a list of blocks, one for each (hardware, topology, model, physics); inside a block the model's points and
-the numeric axes are a product whose index is decoded on demand. Nothing here holds the whole product.
+A grid is a list of blocks, one for each (hardware, topology, model, physics), each decoded on demand. Nothing here
+holds the whole product.
 """
 
 from collections.abc import Mapping
@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from models.packing import pack, scenario_names
 from models.scaling import FamilyPoints, family_points, family_widths
 from pipeline.accelerators import accelerator_fields, capacity_byte, link_fields, precision_fields
+from pipeline.block import COUNT_AXIS, RATIO, Block
 from pipeline.catalogue import (
     Chip,
     Topology,
@@ -28,83 +28,20 @@ from pipeline.catalogue import (
 from pipeline.economics import load_economics
 from pipeline.errors import UserError
 from pipeline.families import kept_sizes, load_family
-from pipeline.layouts import Shape
 from pipeline.physics import PhysicsEntry
 from pipeline.physics_calibrated import CalibratedEntry, load_preset
-from pipeline.search import ScenarioTable
 from pipeline.study_config import StudyConfig
 from pipeline.transformer_points import transformer_columns, with_run_settings
-from pipeline.variants import NamedAxis, assumption_variants, price_axis, variant_axis
+from pipeline.variants import assumption_variants, price_axis, variant_axis
 
 Float64 = NDArray[np.float64]
 Int64 = NDArray[np.int64]
-RATIO = "_ratio"
-COUNT_AXIS = "accelerator_count"
-WHOLE = ("layer_count", "d_model", "d_ff", "expert_count", "sequence_token", "global_batch_token", COUNT_AXIS)
 NO_LOCAL_STEPS = {  # sites in step
     "local_step_count": 1.0,
     "exchange_compression_ratio": 1.0,
     "exchange_hidden_fraction": 0.0,
     "token_penalty_per_doubling": 0.0,
 }
-MATMULS_PER_LAYER = 6  # two weight matrices, each forward and for two gradients
-
-
-@dataclass(frozen=True, kw_only=True)
-class Block:
-    """All scenarios of one hardware, topology, model and physics: model points x numeric axes."""
-
-    hardware: str
-    topology: str
-    model: str
-    physics: PhysicsEntry | CalibratedEntry
-    precision: str
-    level_count: int
-    fixed: Mapping[str, float]  # numbers that every scenario of the block shares
-    points: Mapping[str, Float64]  # numbers that change from model point to model point
-    axes: tuple[tuple[str, Float64], ...]
-    named_axes: tuple[NamedAxis, ...] = ()  # price dates, variants: fastest of all
-
-    @property
-    def point_count(self) -> int:
-        """Number of model points."""
-        return len(next(iter(self.points.values())))
-
-    @cached_property
-    def size(self) -> int:
-        """Number of scenarios."""
-        size = self.point_count
-        for length in self.shape[1:]:
-            size *= length
-        return size
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Length of each axis, slowest first: model points, numeric axes, axes of names."""
-        numeric = (len(values) for _, values in self.axes)
-        return (self.point_count, *numeric, *(len(axis.labels) for axis in self.named_axes))
-
-    def labels(self, index: Int64) -> dict[str, NDArray[np.str_]]:
-        """Return the names of the scenarios at these indices on each axis of names."""
-        at = np.unravel_index(index, self.shape)[1 + len(self.axes) :]
-        return {axis.name: np.array(axis.labels)[position] for axis, position in zip(self.named_axes, at, strict=True)}
-
-    def columns(self, index: Int64) -> dict[str, Float64]:
-        """Return every number of the scenarios at these indices: model points slowest, last axis fastest."""
-        at = np.unravel_index(index, self.shape)
-        columns = {name: np.full(len(index), value) for name, value in self.fixed.items()}
-        columns |= {name: values[at[0]] for name, values in self.points.items()}
-        planned_token = columns["dataset_token"]
-        for (name, values), position in zip(self.axes, at[1:], strict=False):
-            if name.endswith(RATIO):
-                columns[name.removesuffix(RATIO)] = columns[name.removesuffix(RATIO)] * values[position]
-            else:
-                columns[name] = values[position]
-        for axis, position in zip(self.named_axes, at[1 + len(self.axes) :], strict=True):
-            axis.apply(columns, position)
-        # Another dataset on the same model is another run: its FLOP goes with its tokens
-        columns["training_flop"] = columns["training_flop"] * (columns["dataset_token"] / planned_token)
-        return columns
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -240,30 +177,3 @@ def _check_axis(name: str, known: list[str], chip: str) -> None:
             f"config.yaml: axes.{name}: {chip} has no such number to vary; "
             f"choose one of {', '.join(sorted(allowed))}, or one of them with {RATIO} to multiply it"
         )
-
-
-def scenario_table(block: Block, columns: Mapping[str, Float64]) -> ScenarioTable:
-    """Return the searchable form of scenarios of one block (all columns of one length)."""
-    whole = {name: np.rint(columns[name]).astype(np.int64) for name in WHOLE}
-    for name, values in whole.items():
-        if not np.array_equal(values, columns[name]):
-            bad = columns[name][values != columns[name]][0]
-            raise UserError(f"config.yaml: axes.{name} = {bad!r}: must be a whole number; round it")
-    keys = np.stack([whole[name] for name in WHOLE[:-1]])
-    distinct, shape_index = np.unique(keys, axis=1, return_inverse=True)
-    sizes = np.stack([columns[f"level_{level}_group_ranks"] for level in range(block.level_count)])[:-1]
-    networks, network_index = np.unique(sizes, axis=1, return_inverse=True)
-    sustained = columns["peak_flop_per_s"] * columns["sustained_fraction"]
-    return ScenarioTable(
-        level_count=block.level_count,
-        matrix=pack(dict(columns), scenario_names(block.level_count)),
-        shapes=tuple(Shape(**dict(zip(WHOLE[:-1], map(int, each), strict=True))) for each in distinct.T),
-        shape_index=shape_index.ravel(),
-        group_ranks=tuple(tuple(float(size) for size in each) for each in networks.T),
-        network_index=network_index.ravel(),
-        run_limit_s=columns["run_limit_s"],
-        steps=columns["dataset_token"] / columns["global_batch_token"],
-        accelerator_count=whole[COUNT_AXIS],
-        floor_accelerators=columns["training_flop"] / (columns["run_limit_s"] * sustained),
-        step_floor_s=MATMULS_PER_LAYER * columns["layer_count"] * columns["matmul_latency_s"],
-    )

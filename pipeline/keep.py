@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from models.evaluate import best_placements, bounds, outcomes, placed_steps
 from models.packing import DEGREES
 from models.point import Physics
+from pipeline.block import Block, scenario_table
 from pipeline.candidates import candidate_tables
 from pipeline.distinct import PER_SCENARIO, search_distinct
-from pipeline.grid import Block, scenario_table
 from pipeline.layouts import SearchRules, placements, used_group_ranks
 from pipeline.physics import PhysicsEntry
 from pipeline.result_columns import POINT_BITS, Table, result_columns

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.packing import layout_names, placement_names
+from pipeline.block import Block
 from pipeline.costs import cost_columns
-from pipeline.grid import Block
 from pipeline.search_table import ScenarioTable, Winners
 
 Table = dict[str, NDArray[Any]]

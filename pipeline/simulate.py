@@ -8,8 +8,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from pipeline.block import Block, scenario_table
 from pipeline.errors import UserError
-from pipeline.grid import Block, Grid, scenario_table
+from pipeline.grid import Grid
 from pipeline.keep import epoch_tables
 from pipeline.local_steps import with_sites
 from pipeline.physics_calibrated import CalibratedEntry

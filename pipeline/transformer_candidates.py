@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from models.effects.economics import Economics
 from models.evaluate_layouts import transformer_layout_outcomes
 from models.packing import field_names, pack, transformer_scenario_names, transformer_split_names
+from pipeline.block import Block
 from pipeline.candidate_columns import (
     Table,
     constant_number,
@@ -25,7 +26,6 @@ from pipeline.candidate_columns import (
     stored_type,
     verdicts,
 )
-from pipeline.grid import Block
 from pipeline.physics_calibrated import CalibratedEntry
 from pipeline.result_columns import POINT_BITS, block_texts
 from pipeline.transformer_layouts import TransformerSearchRules, TransformerShape, recomputations, transformer_layouts

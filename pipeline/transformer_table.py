@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from models.evaluate import POINT_CHUNK
 from models.evaluate_layouts import transformer_outcomes
 from models.packing import pack, transformer_names
+from pipeline.block import Block
 from pipeline.costs import cost_columns
-from pipeline.grid import Block
 from pipeline.physics_calibrated import CalibratedEntry
 from pipeline.result_columns import block_texts
 from pipeline.transformer_keep import Keep, keep_best, keep_pareto, keep_top

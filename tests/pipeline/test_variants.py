@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
+from pipeline.block import scenario_table
 from pipeline.config import compose_study
 from pipeline.distinct import search_distinct
 from pipeline.errors import UserError
-from pipeline.grid import build_grid, scenario_table
+from pipeline.grid import build_grid
 from pipeline.physics import PhysicsEntry
 from pipeline.search import search
 from pipeline.simulate import run_unit
