@@ -25,13 +25,14 @@ CHOICES = tuple(DEFAULTS)
 
 def register(app: Dash, pages: Pages) -> None:
     """Attach every callback but those of the results tab."""
-    from pipeline.app import callbacks_draw
+    from pipeline.app import callbacks_downloads, callbacks_draw
 
     _clientside(app)
     _structure(app)
     _sections(app)
     _answers(app, pages)
     callbacks_draw.register(app)
+    callbacks_downloads.register(app)
 
 
 def _clientside(app: Dash) -> None:

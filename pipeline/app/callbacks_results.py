@@ -7,7 +7,7 @@ import pyarrow as pa
 from dash import Dash, Input, Output, State, ctx, dcc, no_update
 
 from pipeline.app import sandbox
-from pipeline.app.callbacks_draw import csv_content, parquet_content
+from pipeline.app.callbacks_downloads import csv_content, parquet_content
 from pipeline.app.tabs import table
 from pipeline.errors import UserError
 from pipeline.figures import Series, finish

@@ -9,6 +9,7 @@ from typing import Any
 
 from dash import dcc, html
 
+from pipeline.app import entries
 from pipeline.app import fields as inputs
 from pipeline.app.configurations import PRECISIONS, Configuration
 from pipeline.app.fields import GROUPS, Field
@@ -38,12 +39,12 @@ def options(group: str) -> list[dict[str, str]]:
             {"label": "16 bits, as the chip has them" if each == "auto" else each, "value": each} for each in PRECISIONS
         ]
     found = []
-    for name in inputs.names(group):
-        given = inputs.entry(group, name)
+    for name in entries.names(group):
+        given = entries.entry(group, name)
         label = str(given.get("name") or name)
         if group == "hardware":
             label += f" · {given.get('released', '')[:4]} · {name}"
-        order = (inputs.is_named_model(name) if group == "model" else name.startswith("epoch_"), label.lower())
+        order = (entries.is_named_model(name) if group == "model" else name.startswith("epoch_"), label.lower())
         found.append((order, {"label": label, "value": name}))
     return [each for _, each in sorted(found, key=lambda pair: pair[0])]
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
+from pipeline.app import entries
 from pipeline.app import fields as inputs
 from pipeline.app.field_texts import SITE_DEFAULTS
 from pipeline.app.fields import GROUPS, Field
@@ -101,7 +102,7 @@ def read_configuration(raw: object, position: int = 0) -> Configuration:
     choices = {}
     for group, default in DEFAULTS.items():
         choice = str(given.get(group) or default)
-        known = PRECISIONS if group == "precision" else inputs.names(group)
+        known = PRECISIONS if group == "precision" else entries.names(group)
         if choice not in known:
             errors[group] = f"{choice[:TEXT_LIMIT]!r} is not in the catalogue"
             choice = default
@@ -147,10 +148,10 @@ def changes(configuration: Configuration) -> list[Change]:
     levels = _levels(configuration)
     if levels:
         hardware, network = configuration.choices["hardware"], configuration.choices["topology"]
-        own = network == "vendor" and inputs.chip(hardware).network_levels
+        own = network == "vendor" and entries.chip(hardware).network_levels
         path = ("hardware", hardware, "network_levels") if own else ("topology", network, "levels")
         found.append((path, levels))
-    if inputs.is_named_model(configuration.choices["model"]) and "run.accelerator_count" not in configuration.numbers:
+    if entries.is_named_model(configuration.choices["model"]) and "run.accelerator_count" not in configuration.numbers:
         found.append((("axes", "accelerator_count"), NAMED_COUNTS))
     return found
 
@@ -224,7 +225,7 @@ def _prefix(path: tuple[str, ...]) -> str:
     """Return ++ for keys that the entry leaves out."""
     if path[0] not in GROUPS or path[0] == "economics":
         return ""
-    return "" if path[2] in inputs.entry(path[0], path[1]) else "++"
+    return "" if path[2] in entries.entry(path[0], path[1]) else "++"
 
 
 def study_yaml(configuration: Configuration) -> str:

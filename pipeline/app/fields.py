@@ -3,18 +3,16 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from functools import lru_cache
 from typing import Any
 
+from pipeline.app.entries import Entry, chip, entry, is_named_model, topology
 from pipeline.app.field_texts import FAMILY, MAIN_HARDWARE, RUN, SITE_DEFAULTS, SITES
-from pipeline.catalogue import CONF_DIRECTORY, load_chip, load_topology, read_yaml
-from pipeline.catalogue_schema import Chip, ModelShape, NetworkLevelSpec, Topology, number_keys
+from pipeline.catalogue import CONF_DIRECTORY, read_yaml
+from pipeline.catalogue_schema import Chip, ModelShape, NetworkLevelSpec, number_keys
 from pipeline.economics import EconomicSettings
-from pipeline.errors import UserError
 from pipeline.explain_inputs import unit_and_meaning
 from pipeline.families import BATCH_RULES
 
-Entry = Mapping[str, Any]
 GROUPS = ("hardware", "topology", "model", "physics", "economics")
 LEVEL_KEYS = ("group_ranks", "one_way_byte_per_s", "latency_s", "oversubscription_ratio", "distance_m")
 
@@ -43,37 +41,6 @@ class Field:
                 key = key.removesuffix(ending)
                 break
         return key.replace("_", " ")
-
-
-@lru_cache(maxsize=512)
-def entry(group: str, name: str) -> Entry:
-    """Return an entry of conf; raises UserError if there is none."""
-    if name not in names(group):
-        raise UserError(f"{group} = {name!r}: no such entry; choose one of conf/{group}")
-    return read_yaml(CONF_DIRECTORY / group / f"{name}.yaml")
-
-
-@lru_cache(maxsize=16)
-def names(group: str) -> tuple[str, ...]:
-    """Return the ids of a group's entries."""
-    return tuple(sorted(path.stem for path in (CONF_DIRECTORY / group).glob("*.yaml")))
-
-
-@lru_cache(maxsize=128)
-def chip(name: str) -> Chip:
-    """Return an accelerator of the catalogue."""
-    return load_chip(entry("hardware", name), f"hardware/{name}.yaml")
-
-
-@lru_cache(maxsize=128)
-def topology(name: str) -> Topology:
-    """Return a network of the catalogue."""
-    return load_topology(entry("topology", name), f"topology/{name}.yaml")
-
-
-def is_named_model(name: str) -> bool:
-    """Return whether a model is one shape and not a family of sizes."""
-    return entry("model", name).get("kind") != "family"
 
 
 def _source_text(sources: Mapping[str, Any], key: str) -> str:
