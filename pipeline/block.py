@@ -22,6 +22,8 @@ COUNT_AXIS = "accelerator_count"
 WHOLE = ("layer_count", "d_model", "d_ff", "expert_count", "sequence_token", "global_batch_token", COUNT_AXIS)
 MATMULS_PER_LAYER = 6  # two weight matrices, each forward and for two gradients
 
+FLOOR_LIMIT = 1e18  # accelerators: above it cluster sizes are no whole numbers of 64 bits any more
+
 
 @dataclass(frozen=True, kw_only=True)
 class Block:
@@ -87,11 +89,13 @@ def scenario_table(block: Block, columns: Mapping[str, Float64]) -> ScenarioTabl
         if not np.array_equal(values, columns[name]):
             bad = columns[name][values != columns[name]][0]
             raise UserError(f"config.yaml: axes.{name} = {bad!r}: must be a whole number; round it")
+    sustained = columns["peak_flop_per_s"] * columns["sustained_fraction"]
+    floor = columns["training_flop"] / (columns["run_limit_s"] * sustained)
+    _refuse_absurd(block, columns, np.where(whole[COUNT_AXIS] > 0, 0.0, floor))
     keys = np.stack([whole[name] for name in WHOLE[:-1]])
     distinct, shape_index = np.unique(keys, axis=1, return_inverse=True)
     sizes = np.stack([columns[f"level_{level}_group_ranks"] for level in range(block.level_count)])[:-1]
     networks, network_index = np.unique(sizes, axis=1, return_inverse=True)
-    sustained = columns["peak_flop_per_s"] * columns["sustained_fraction"]
     return ScenarioTable(
         level_count=block.level_count,
         matrix=pack(dict(columns), scenario_names(block.level_count)),
@@ -102,6 +106,17 @@ def scenario_table(block: Block, columns: Mapping[str, Float64]) -> ScenarioTabl
         run_limit_s=columns["run_limit_s"],
         steps=columns["dataset_token"] / columns["global_batch_token"],
         accelerator_count=whole[COUNT_AXIS],
-        floor_accelerators=columns["training_flop"] / (columns["run_limit_s"] * sustained),
+        floor_accelerators=floor,
         step_floor_s=MATMULS_PER_LAYER * columns["layer_count"] * columns["matmul_latency_s"],
     )
+
+
+def _refuse_absurd(block: Block, columns: Mapping[str, Float64], floor_accelerators: Float64) -> None:
+    """Refuse a run that no countable cluster ends in time: a number stands in a wrong unit."""
+    at = int(np.argmax(floor_accelerators))
+    if floor_accelerators[at] > FLOOR_LIMIT:
+        peak, limit_s, flop = (float(columns[name][at]) for name in ("peak_flop_per_s", "run_limit_s", "training_flop"))
+        raise UserError(
+            f"config.yaml: {block.hardware}: peak_flop_per_s = {peak:g}, run_limit_s = {limit_s:g}: a run of "
+            f"{flop:.2g} FLOP must take <= {FLOOR_LIMIT:.1g} accelerators; write both in base units, FLOP/s and s"
+        )

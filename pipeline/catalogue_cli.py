@@ -1,7 +1,6 @@
 """`flopscape catalogue list|show|check|costs|import`: every number of the catalogue, and where it comes from."""
 
 import argparse
-import difflib
 import re
 import sys
 from collections.abc import Sequence
@@ -17,7 +16,7 @@ from pipeline.catalogue_list import export_lines, group_rows, number_row, price_
 from pipeline.catalogue_parameters import parameter_counts
 from pipeline.catalogue_schema import Chip
 from pipeline.economics import load_economics
-from pipeline.errors import UserError
+from pipeline.errors import UserError, closest
 from pipeline.policy import read_rules
 from pipeline.prices import read_csv
 
@@ -55,7 +54,7 @@ def show_entry(name: str, directories: Sequence[Path]) -> int:
         return 0
     if not keys:
         names = sorted({key.split("/")[1] for key in entries} | set(rules))
-        close = difflib.get_close_matches(name, names, n=3)
+        close = closest(name, names)
         remedy = f"did you mean {' or '.join(close)}?" if close else "see `flopscape catalogue list`"
         raise UserError(f"catalogue: {name}: no such entry; {remedy}")
     for key in keys:

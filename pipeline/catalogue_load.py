@@ -1,6 +1,5 @@
 """From the mapping in a YAML file to a checked entry: every mistake is one line with file, key, value, rule, remedy."""
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import Field, fields
 from typing import Any, TypeVar
@@ -15,7 +14,7 @@ from pipeline.catalogue_schema import (
     Source,
     Topology,
 )
-from pipeline.errors import UserError
+from pipeline.errors import UserError, closest, short
 
 Entry = TypeVar("Entry")
 BLOCKS = ("all", "published")  # source records of many numbers at once: no single range
@@ -24,7 +23,7 @@ LEVEL_COUNT_LIMIT = 4
 
 def fail(file: str, key: str, value: object, rule: str, remedy: str) -> UserError:
     """Return the one-line error."""
-    return UserError(f"{file}: {key} = {value!r}: {rule}; {remedy}")
+    return UserError(f"{file}: {key} = {short(value)}: {rule}; {remedy}")
 
 
 def read_value(declared: Field, value: object, file: str, key: str) -> object:
@@ -64,7 +63,7 @@ def read_fields(
     known = {f.name: f for f in fields(schema) if "type" in f.metadata}
     for key in mapping:
         if key not in known and key not in extra:
-            close = difflib.get_close_matches(str(key), [*known, *extra], n=1)
+            close = closest(str(key), [*known, *extra], limit=1)
             remedy = f"did you mean {close[0]}?" if close else f"remove it; known keys: {', '.join([*known, *extra])}"
             raise fail(file, f"{prefix}{key}", mapping[key], "unknown key", remedy)
     values = {}

@@ -11,6 +11,7 @@ from typing import Any
 
 SOURCE_KINDS = ("datasheet", "measured", "paper", "list_price", "derived", "assumption", "unverified")
 UNCERTAIN_KINDS = ("assumption", "unverified")  # carry low and high
+LEAST_BYTE, LEAST_PER_S = 1e6, 1e8  # below these a chip's memory or rate stands in GB, GB/s or TFLOP/s by mistake
 PRECISION_WORD_BYTE = {"fp32": 4.0, "tf32": 4.0, "fp16": 2.0, "bf16": 2.0, "fp8": 1.0, "fp4": 0.5, "int8": 1.0}
 
 
@@ -109,10 +110,10 @@ class Chip:
     transistor_count: float | None = number("1", "transistors of one package")
     tdp_w: float | None = number("W", "thermal design power")
     # Memory hierarchy
-    hbm_byte: float | None = number("B", "device memory, GB = 1e9", low=1.0, required=True)
-    hbm_byte_per_s: float | None = number("B/s", "bandwidth of device memory", low=1.0, required=True)
+    hbm_byte: float | None = number("B", "device memory, GB = 1e9", low=LEAST_BYTE, required=True)
+    hbm_byte_per_s: float | None = number("B/s", "bandwidth of device memory", low=LEAST_PER_S, required=True)
     l2_byte: float | None = number("B", "last-level on-chip cache", required=True)
-    l2_byte_per_s: float | None = number("B/s", "bandwidth of the last-level cache", low=1.0, required=True)
+    l2_byte_per_s: float | None = number("B/s", "bandwidth of the last-level cache", low=LEAST_PER_S, required=True)
     multiprocessor_count: float | None = number("1", "SMs, compute units or cores", low=1.0, required=True)
     boost_clock_hz: float | None = number("Hz", "nominal clock of the rates below")
     register_block_byte: float | None = number("B", "one register file or matrix operand store", low=1.0, required=True)
@@ -121,18 +122,22 @@ class Chip:
     shared_memory_byte_per_s: float | None = number("B/s", "scratchpads of all SMs", low=1.0, required=True)
     has_distributed_shared_memory: float | None = flag("SMs read each other's shared memory", required=True)
     # Rates, dense
-    peak_dense_fp32_flop_per_s: float | None = number("FLOP/s", "dense peak at FP32")
-    peak_dense_tf32_flop_per_s: float | None = number("FLOP/s", "dense peak at TF32")
-    peak_dense_fp16_flop_per_s: float | None = number("FLOP/s", "dense peak at FP16, accumulating in FP32")
-    peak_dense_fp16_accumulate_flop_per_s: float | None = number("FLOP/s", "dense peak at FP16, accumulating in FP16")
-    peak_dense_bf16_flop_per_s: float | None = number("FLOP/s", "dense peak at BF16")
-    peak_dense_fp8_flop_per_s: float | None = number("FLOP/s", "dense peak at FP8")
-    peak_dense_fp4_flop_per_s: float | None = number("FLOP/s", "dense peak at FP4")
-    peak_dense_int8_flop_per_s: float | None = number("op/s", "dense peak at INT8")
+    peak_dense_fp32_flop_per_s: float | None = number("FLOP/s", "dense peak at FP32", low=LEAST_PER_S)
+    peak_dense_tf32_flop_per_s: float | None = number("FLOP/s", "dense peak at TF32", low=LEAST_PER_S)
+    peak_dense_fp16_flop_per_s: float | None = number(
+        "FLOP/s", "dense peak at FP16, accumulating in FP32", low=LEAST_PER_S
+    )
+    peak_dense_fp16_accumulate_flop_per_s: float | None = number(
+        "FLOP/s", "dense peak at FP16, accumulating in FP16", low=LEAST_PER_S
+    )
+    peak_dense_bf16_flop_per_s: float | None = number("FLOP/s", "dense peak at BF16", low=LEAST_PER_S)
+    peak_dense_fp8_flop_per_s: float | None = number("FLOP/s", "dense peak at FP8", low=LEAST_PER_S)
+    peak_dense_fp4_flop_per_s: float | None = number("FLOP/s", "dense peak at FP4", low=LEAST_PER_S)
+    peak_dense_int8_flop_per_s: float | None = number("op/s", "dense peak at INT8", low=LEAST_PER_S)
     sustained_fraction: float | None = number(
         "1", "share of peak held by large matmuls", low=1e-3, high=1.0, required=True
     )
-    matmul_latency_s: float | None = number("s", "fixed time of one matmul", required=True)
+    matmul_latency_s: float | None = number("s", "fixed time of one matmul", high=1.0, required=True)
     # Network of the vendor's system
     scale_up_ranks: float | None = number("1", "accelerators in one scale-up domain", low=1.0)
     scale_up_one_way_byte_per_s: float | None = number("B/s", "scale-up bandwidth of one accelerator, one direction")

@@ -26,7 +26,7 @@ from pipeline.catalogue import (
     word_byte,
 )
 from pipeline.economics import load_economics
-from pipeline.errors import UserError
+from pipeline.errors import UserError, closest
 from pipeline.families import kept_sizes, load_family
 from pipeline.physics import PhysicsEntry
 from pipeline.physics_calibrated import CalibratedEntry, load_preset
@@ -173,7 +173,8 @@ def _check_axis(name: str, known: list[str], chip: str) -> None:
     derived = ("parameter_count", "training_flop", "d_model", "d_ff", "layer_count", "expert_count")
     allowed = [each for each in known if each not in derived]
     if base not in allowed:
+        close = closest(base, allowed)
+        remedy = f"did you mean {' or '.join(close)}? " if close else f"choose one of {', '.join(sorted(allowed))}, "
         raise UserError(
-            f"config.yaml: axes.{name}: {chip} has no such number to vary; "
-            f"choose one of {', '.join(sorted(allowed))}, or one of them with {RATIO} to multiply it"
+            f"config.yaml: axes.{name}: {chip} has no such number to vary; {remedy}or one with {RATIO} to multiply it"
         )

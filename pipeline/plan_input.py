@@ -7,8 +7,8 @@ from pathlib import Path
 
 from pipeline.catalogue_import import import_config, imported_model, read_config
 from pipeline.config import compose_study
-from pipeline.errors import UserError
-from pipeline.study_config import StudyConfig
+from pipeline.errors import UserError, closest
+from pipeline.study_config import GROUPS, PLAIN, StudyConfig
 
 SHORT = {  # what people type -> the setting that it is
     "accelerators": "axes.accelerator_count",
@@ -17,6 +17,7 @@ SHORT = {  # what people type -> the setting that it is
     "sequence": "run.sequence_token",
     "precision": "run.precision",
 }
+KNOWN = (*SHORT, *GROUPS, *PLAIN, "economics")
 DEGREES = ("tensor_ranks", "context_ranks", "pipeline_ranks", "expert_ranks", "data_ranks")
 LAYOUT = (
     *DEGREES,
@@ -44,6 +45,8 @@ def read_arguments(arguments: Sequence[str]) -> tuple[list[str], dict[str, float
         elif name == "model" and value.endswith(".json"):
             config = Path(value)
             overrides.append(f"model={PLACEHOLDER}")
+        elif name.isidentifier() and name not in KNOWN and (close := closest(name, SHORT, limit=1)):
+            raise UserError(f"command line: {name}: unknown key; did you mean {close[0]}?")
         else:
             overrides.append(f"{SHORT.get(name, name)}={value}")
     if not any(each.partition("=")[0].removeprefix("+") == "axes.accelerator_count" for each in overrides):

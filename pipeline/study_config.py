@@ -3,7 +3,6 @@
 Every mistake a person can make is one line that names file, key, value, rule and remedy (`UserError`).
 """
 
-import difflib
 import math
 import re
 from collections.abc import Mapping
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 from pipeline import execution
 from pipeline.axes import read_axis
 from pipeline.economics import RELEASE
-from pipeline.errors import UserError
+from pipeline.errors import UserError, closest, short
 from pipeline.prices import read_day
 from pipeline.studies import check_study
 from pipeline.variants import read_variants
@@ -78,20 +77,14 @@ class StudyConfig:
     as_composed: Mapping[str, Any] = field(repr=False)
 
 
-def _short(value: object) -> str:
-    """Return a value as a line shows it."""
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
-
-
 def _refuse_unknown(section: str, mapping: object, known: tuple[str, ...]) -> Mapping[str, Any]:
     if not isinstance(mapping, Mapping):
         raise UserError(f"config.yaml: {section} = {mapping!r}: must be a mapping; see conf/config.yaml")
     for key in mapping:
         if key not in known:
-            close = difflib.get_close_matches(str(key), known, n=1)
+            close = closest(str(key), known, limit=1)
             remedy = f"did you mean {close[0]}?" if close else f"known keys: {', '.join(known)}"
-            raise UserError(f"config.yaml: {section}.{key} = {_short(mapping[key])}: unknown key; {remedy}")
+            raise UserError(f"config.yaml: {section}.{key} = {short(mapping[key])}: unknown key; {remedy}")
     return mapping
 
 

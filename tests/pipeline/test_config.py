@@ -11,6 +11,7 @@ from pipeline.axes import read_axis
 from pipeline.config import compose_study
 from pipeline.errors import UserError
 from pipeline.grid import build_grid
+from pipeline.simulate import count
 
 BASE = ["study=reference_model", "hardware=epoch_h100_sxm"]
 
@@ -46,7 +47,10 @@ def test_settings_and_overrides() -> None:
         ("axes.hbm_byte={log: [10, 1, 3]}", ("axes.hbm_byte", "below the upper")),
         ("axes.hbm_byte={cubic: [1, 2, 3]}", ("axes.hbm_byte", "linear")),
         ("run.training_flop_minimum=1e60", ("training_flop_minimum", "empty")),
-        ("axes.hbm_bite=[1e9]", ("axes.hbm_bite", "no such number")),
+        ("axes.hbm_bite=[1e9]", ("axes.hbm_bite", "no such number", "did you mean hbm_byte")),
+        ("study=gtx580", ("study=gtx580", "did you mean gtx580_vs_modern?")),
+        ("hardware=h100", ("hardware=h100", "did you mean h100_pcie or h100_sxm5 or")),
+        ("hardware.epoch_h100_sxm.hbm_byte=80", ("epoch_h100_sxm.yaml", "hbm_byte = 80", "GB = 1e9, in B")),
         ("hardware.epoch_h100_sxm.hbm_byte=-1", ("hardware/epoch_h100_sxm.yaml", "hbm_byte", "must be")),
         ("hardware.epoch_h100_sxm.hbm_byte=80GB", ("hardware/epoch_h100_sxm.yaml", "hbm_byte", "80GB", "number")),
         ("run.precision=fp5", ("precision", "fp5", "must be one of")),
@@ -88,3 +92,20 @@ def test_a_log_axis_has_its_ends_and_equal_ratios(low: float, ratio: float, coun
 def test_an_axis_of_something_else_is_refused(bad: object) -> None:
     with pytest.raises(UserError, match="axes.x"):
         read_axis("x", bad)
+
+
+@pytest.mark.parametrize("override", ["axes.peak_flop_per_s=[989]", "run.limit_s=1e-3"])
+def test_a_run_that_no_countable_cluster_ends_is_refused_in_one_line(override: str) -> None:
+    grid = build_grid(compose_study([*BASE, override]))
+    with pytest.raises(UserError, match="in base units") as caught:
+        count(grid)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_broken_file_is_named_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "hardware").mkdir()
+    (tmp_path / "hardware" / "mine.yaml").write_text("# @package hardware.mine\nname: [\n")
+    with pytest.raises(UserError, match=r"mine.yaml: line 3, column 1: cannot be read as YAML: .*; correct the file"):
+        compose_study(["hardware=[mine]"], tmp_path)
+    with pytest.raises(UserError, match="did you mean mine?"):
+        compose_study(["hardware=[mne]"], tmp_path)

@@ -157,6 +157,8 @@ def test_full_sharding_is_said_in_each_program():
     ("arguments", "said"),
     [
         (["model=llama3_8b"], "how many accelerators?"),
+        ([*SMALL, "token=2e12"], "token: unknown key; did you mean tokens?"),
+        ([*SMALL, "mode=llama3_8b"], "mode: unknown key; did you mean model?"),
         (["model"], "must be name=value"),
         ([*SMALL, "layout.tensor=3"], "no such part of a layout"),
         ([*SMALL, "layout.tensor_ranks=many"], "must be a number"),
