@@ -4,6 +4,8 @@ import argparse
 import json
 import re
 import sys
+import textwrap
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -149,15 +151,32 @@ def write_table(frame: pl.DataFrame, destination: Path | None) -> None:
         raise UserError(f"--out {destination}: ending {destination.suffix!r}: must be .csv, .parquet or .json")
 
 
+COLUMN_KINDS = {  # kind of a column -> how the help calls it
+    "required": "required",
+    "optional": "optional",
+    "override": "in place of what the entries, or the physics, say",
+}
+
+
+def columns_text(columns: Mapping[str, str]) -> str:
+    """Return the names of columns by kind, for the help of the command."""
+    lines = []
+    for kind, words in COLUMN_KINDS.items():
+        names = ", ".join(name for name, its in columns.items() if its == kind)
+        lines += [f"  {words}:", textwrap.fill(names, 100, initial_indent="    ", subsequent_indent="    ")]
+    return "\n".join(lines)
+
+
 def main(argv: list[str]) -> int:
     """Run `flopscape evaluate TABLE [--physics NAME] [--out FILE]`."""
     parser = argparse.ArgumentParser(
         prog="flopscape evaluate",
         description="Evaluate a table of fully specified points.",
-        epilog="Columns with epoch2024: "
-        + ", ".join(f"{name} ({kind})" for name, kind in known_columns().items())
-        + ". Columns with calibrated: "
-        + ", ".join(f"{name} ({kind})" for name, kind in transformer_columns().items()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="\n\n".join(
+            f"Columns with {physics}\n{columns_text(columns)}"
+            for physics, columns in (("epoch2024", known_columns()), ("calibrated", transformer_columns()))
+        ),
     )
     parser.add_argument("table", type=Path, help="CSV or Parquet file, one point a row")
     parser.add_argument("--physics", default="epoch2024", help="an entry of conf/physics")

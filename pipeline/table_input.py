@@ -10,7 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from pipeline.catalogue import CONF_DIRECTORY, read_yaml
-from pipeline.errors import UserError
+from pipeline.errors import UserError, closest
 
 
 def read_table(path: Path) -> pl.DataFrame:
@@ -45,8 +45,10 @@ def read_entry(group: str, name: str, file: str) -> tuple[Any, str]:
     """Return the mapping of a conf entry and its file, or refuse an unknown name in one line."""
     path = CONF_DIRECTORY / group / f"{name}.yaml"
     if not re.fullmatch(r"[\w.-]+", name) or not path.is_file():
-        known = ", ".join(sorted(each.stem for each in (CONF_DIRECTORY / group).glob("*.yaml")))
-        raise UserError(f"{file}: {group} = {name!r}: no such entry in conf/{group}/; choose one of {known}")
+        known = sorted(each.stem for each in (CONF_DIRECTORY / group).glob("*.yaml"))
+        close = closest(name, known)
+        remedy = f"did you mean {' or '.join(close)}?" if close else f"choose one of {', '.join(known)}"
+        raise UserError(f"{file}: {group} = {name!r}: no such entry in conf/{group}/; {remedy}")
     return read_yaml(path), f"{group}/{name}.yaml"
 
 
