@@ -1,6 +1,5 @@
 """`flopscape calibrate`: fit the model's global constants on published runs, and say how well it does on others."""
 
-import argparse
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from pipeline.arguments import Parser
 from pipeline.calibrate_fit import Float64, Mask, Problem, fit, folds, packed
 from pipeline.calibrate_memory import memory_folds, memory_problem
 from pipeline.calibrate_priors import TIME_PRIORS, source_group
@@ -148,7 +148,7 @@ def as_text(result: Calibration) -> str:
 
 def main(argv: list[str]) -> int:
     """Run `flopscape calibrate [--runs FILE] [--out FILE]`."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="flopscape calibrate",
         description="Fit the calibrated model's constants on measured runs; a minute or two.",
     )

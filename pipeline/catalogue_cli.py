@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from pipeline.arguments import Parser
 from pipeline.catalogue import CONF_DIRECTORY, read_entries, read_yaml
 from pipeline.catalogue_bands import implausible_rows
 from pipeline.catalogue_check import entry_numbers, findings, uncertain_keys
@@ -155,8 +156,8 @@ def import_model(path: Path, name: str | None, folder: Path | None, ignored: Seq
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the subcommands."""
-    top = argparse.ArgumentParser(prog="flopscape catalogue", description=__doc__)
-    common = argparse.ArgumentParser(add_help=False)
+    top = Parser(prog="flopscape catalogue", description=__doc__)
+    common = Parser(add_help=False)
     common.add_argument("--config-dir", type=Path, help="a further folder with the same groups as conf/")
     commands = top.add_subparsers(dest="command", required=True)
     listing = commands.add_parser("list", parents=[common], help="what there is, with the main figures")

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from models.evaluate import outcomes
 from models.packing import DEGREES, field_names, layout_names, pack, placement_names, scenario_names
 from models.point import Architecture, Hardware, Physics
+from pipeline.arguments import Parser
 from pipeline.catalogue import (
     hardware_fields,
     load_chip,
@@ -169,7 +170,7 @@ def columns_text(columns: Mapping[str, str]) -> str:
 
 def main(argv: list[str]) -> int:
     """Run `flopscape evaluate TABLE [--physics NAME] [--out FILE]`."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="flopscape evaluate",
         description="Evaluate a table of fully specified points.",
         formatter_class=argparse.RawDescriptionHelpFormatter,

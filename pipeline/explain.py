@@ -1,6 +1,5 @@
 """`flopscape explain`: one point, every input with where it comes from, and where the time and the memory go."""
 
-import argparse
 import json
 import math
 import sys
@@ -14,6 +13,7 @@ from models.packing import field_names
 from models.point import Layout
 from models.transformer_outcome import TransformerOutcome
 from models.transformer_point import TransformerLayout
+from pipeline.arguments import Parser
 from pipeline.config import compose_study
 from pipeline.errors import UserError
 from pipeline.explain_inputs import UNCERTAIN, scenario_inputs
@@ -97,7 +97,7 @@ def as_text(result: dict[str, Any]) -> str:
 
 def main(argv: list[str]) -> int:
     """Run `flopscape explain [--scenario ID | --run RUN_ID] [--json] [--config-dir DIR] [overrides]`."""
-    parser = argparse.ArgumentParser(prog="flopscape explain", description="One scenario's best layout, taken apart.")
+    parser = Parser(prog="flopscape explain", description="One scenario's best layout, taken apart.")
     parser.add_argument("--scenario", type=int, default=0, help="scenario_id within the study; 0 if left out")
     parser.add_argument("--run", metavar="RUN_ID", help="take a published run apart instead (see flopscape validate)")
     parser.add_argument("--json", action="store_true", help="print JSON")

@@ -1,6 +1,5 @@
 """`flopscape plan`: will a model fit, the best layout, how long, how much, what limits it; and what does fit if not."""
 
-import argparse
 import json
 import re
 import sys
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeline.arguments import Parser
 from pipeline.grid import build_grid
 from pipeline.plan_arguments import deepspeed_config, megatron_arguments, remarks, torchtitan_arguments
 from pipeline.plan_input import DEGREES, LAYOUT, compose_plan, read_arguments
@@ -160,7 +160,7 @@ def main(argv: list[str]) -> int:
     """Run `flopscape plan model=... hardware=[...] accelerators=[...] tokens=... [layout.NAME=...] [--json]`."""
     from pipeline.plan_text import plan_text
 
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="flopscape plan",
         description="Will a model fit, what is its best layout, how long does it take, how much does it cost?",
         epilog="model=NAME or config.json, hardware=[a,b], accelerators=[512,2048], tokens=2e12, batch=, sequence=, "

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeline import device
+from pipeline.arguments import Parser
 from pipeline.errors import UserError
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 def read_arguments(argv: list[str]) -> tuple[argparse.Namespace, list[str]]:
     """Return the options of `flopscape sweep` and the Hydra overrides beside them."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="flopscape sweep",
         description="Compose a study (conf/config.yaml), search every scenario, write results, answer its question.",
         epilog="Overrides: study=NAME hardware=[a,b] model=NAME run.limit_s=7.9e6 axes.NAME={log: [a, b, n]} ...",

@@ -1,6 +1,5 @@
 """`flopscape validate`: the calibrated model against measured training runs, each at its published layout."""
 
-import argparse
 import json
 import sys
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from pipeline.arguments import Parser
 from pipeline.calibrate import load_preset
 from pipeline.errors import UserError
 from pipeline.runs import Runs, read_runs
@@ -39,9 +39,7 @@ def write_results(result: dict[str, Any], frame: pl.DataFrame, out: Path) -> Non
 
 def main(argv: list[str]) -> int:
     """Run `flopscape validate [--runs FILE] [--json] [--out DIR] [--explain RUN_ID]`."""
-    parser = argparse.ArgumentParser(
-        prog="flopscape validate", description="Predict measured training runs at their published layouts."
-    )
+    parser = Parser(prog="flopscape validate", description="Predict measured training runs at their published layouts.")
     parser.add_argument("--runs", type=Path, default=PUBLISHED_RUNS, help="a table of runs, CSV or Parquet")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--out", type=Path, default=OUT, help=f"folder for the figure and tables; {OUT} if left out")

@@ -1,16 +1,16 @@
 """`flopscape app`: serve the page, on 127.0.0.1 unless told otherwise."""
 
-import argparse
 import logging
 import sys
 from pathlib import Path
 
+from pipeline.arguments import Parser
 from pipeline.errors import UserError
 
 
 def main(argv: list[str]) -> int:
     """Run `flopscape app [--host HOST] [--port PORT] [--results ROOT]`."""
-    parser = argparse.ArgumentParser(prog="flopscape app", description="The interactive simulator, in a browser.")
+    parser = Parser(prog="flopscape app", description="The interactive simulator, in a browser.")
     parser.add_argument("--host", default="127.0.0.1", help="address to serve on (default: this machine alone)")
     parser.add_argument("--port", type=int, default=8050, help="port; 0 = any free one (default: 8050)")
     parser.add_argument("--results", type=Path, default=Path("outputs"), help="folder of results (default: outputs)")

@@ -35,6 +35,25 @@ def test_unknown_command_is_one_line_with_the_closest(capsys):
 
 
 @pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["plan", "--nonsense"], "command line: plan: unrecognized arguments: --nonsense; see `flopscape plan --help`"),
+        (["sweep", "--nonsense"], "command line: --nonsense: unknown option; see `flopscape sweep --help`"),
+        (["explain", "--scenario", "first"], "--scenario: invalid int value: 'first'; see `flopscape explain --help`"),
+        (["evaluate"], "required: table; see `flopscape evaluate --help`"),
+        (["validate", "--nonsense"], "unrecognized arguments: --nonsense; see `flopscape validate --help`"),
+        (["calibrate", "more"], "unrecognized arguments: more; see `flopscape calibrate --help`"),
+        (["catalogue", "shw"], "invalid choice: 'shw' (choose from"),
+        (["app", "--port", "any"], "--port: invalid int value: 'any'; see `flopscape app --help`"),
+    ],
+)
+def test_wrong_options_are_one_line_too(capsys, arguments, said):
+    assert cli.main(arguments) == 2
+    out, err = capsys.readouterr()
+    assert out == "" and said in err and err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
     ("raised", "code", "said"),
     [
         (UserError("hardware/x.yaml: hbm_byte = -1: must be > 0; correct the value"), 2, "hardware/x.yaml: hbm_byte"),
