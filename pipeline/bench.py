@@ -1,12 +1,10 @@
 """`flopscape bench [--json]`: how fast it is on this machine, on one core, and against what."""
 
 import argparse
-import contextlib
 import json
 import os
 import platform
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -48,20 +46,6 @@ def machine() -> dict[str, Any]:
         "jax": jax.__version__,
         "precision": "float64",
     }
-
-
-@contextlib.contextmanager
-def all_cores() -> Iterator[None]:
-    """Let this process use every core for a while, where the system tells them apart."""
-    if not hasattr(os, "sched_setaffinity"):
-        yield
-        return
-    before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, range(os.cpu_count() or 1))
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, before)
 
 
 def pin_to_one_core() -> None:
@@ -106,7 +90,7 @@ def further() -> dict[str, float]:
     """Return what other parts of the program measure of themselves: redrawing the app, the frontier in SQL."""
     from pipeline.bench_frontier import frontier_benchmark
 
-    with all_cores():  # a query uses the machine as it is, all of its cores
+    with device.all_cores():  # a query uses the machine as it is, all of its cores
         result = {"frontier_10m_s": frontier_benchmark()}
     try:
         from pipeline.app.answers import redraw_seconds

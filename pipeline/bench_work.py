@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.evaluate import best_placements, bounds, placement_outcomes
+from pipeline import device
 from pipeline.bench_slow import numpy_outcomes, python_outcomes, rate_per_cpu_s
 from pipeline.block import scenario_table
 from pipeline.config import compose_study
@@ -156,11 +157,14 @@ def h100_sweep() -> dict[str, float]:
         cpu.append(time.process_time() - cpu_started)
     feasible = table["is_feasible"]
     with tempfile.TemporaryDirectory() as cache:
+        one_core = _cold_start(cache)
+    with device.all_cores(), tempfile.TemporaryDirectory() as cache:  # a start uses the machine as it is
         cold, again = (_cold_start(cache) for _ in range(2))
     return {
         "warm_s": min(seconds),
         "warm_cpu_s": min(cpu),
         "cold_s": cold,
+        "cold_on_one_core_s": one_core,
         "cold_with_kept_kernels_s": again,
         "candidates": float(table["candidate_count"][feasible].sum()),
         "feasible": float(feasible.sum()),
@@ -169,7 +173,7 @@ def h100_sweep() -> dict[str, float]:
 
 def _cold_start(cache: str) -> float:
     environment = {**os.environ, "FLOPSCAPE_CACHE": cache, "PYTHONPATH": str(Path(__file__).parents[1])}
-    for name in [each for each in environment if each.startswith("JAX_")]:
+    for name in [each for each in environment if each.startswith(("JAX_", "XLA_")) or each in device.SINGLE_THREAD]:
         del environment[name]
     started = time.perf_counter()
     subprocess.run([sys.executable, "-c", COLD], env=environment, check=True, capture_output=True)

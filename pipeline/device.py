@@ -1,8 +1,10 @@
 """Where the arithmetic runs: one core, all of them or a GPU. Settled before JAX is loaded, for it reads it once."""
 
+import contextlib
 import gc
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from pipeline.errors import UserError
@@ -64,6 +66,25 @@ def settled(device: str) -> str:
             "or choose device=auto"
         )
     return "cpu" if platform == "cpu" else "gpu"
+
+
+def core_count() -> int:
+    """Return the cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextlib.contextmanager
+def all_cores() -> Iterator[None]:
+    """Let this process, and those that it starts, use every core for a while, where the system tells them apart."""
+    if not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, range(os.cpu_count() or 1))
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 def single_thread_environment() -> dict[str, str]:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from models.evaluate import best_placements, bounds, outcomes, placed_steps
 from models.packing import DEGREES
 from models.point import Physics
+from pipeline.ahead import compile_outcomes
 from pipeline.block import Block, scenario_table
 from pipeline.candidates import candidate_tables
 from pipeline.distinct import PER_SCENARIO, search_distinct
@@ -34,6 +35,7 @@ def epoch_tables(
     `offset` is the id of the block's first scenario.
     """
     scenarios = scenario_table(block, columns)
+    wait = compile_outcomes(physics.physics, scenarios.level_count, len(ids)) if keep == "best" else None
     needs_none = keep == "all" and bool((scenarios.accelerator_count > 0).all())  # the sizes of clusters are given
     winners = no_search(scenarios) if needs_none else search_distinct(scenarios, physics.physics, physics.rules)
     if keep == "all":
@@ -45,6 +47,8 @@ def epoch_tables(
         ids, columns = ids[at], {name: values[at] for name, values in columns.items()}
         numbers = {name: getattr(scenarios, name)[at] for name in PER_SCENARIO}
         scenarios = replace(scenarios, matrix=scenarios.matrix[:, at], **numbers)
+    if wait:
+        wait()
     outcome = winner_outcomes(scenarios, winners, physics.physics)
     table = result_columns(block, ids, columns, scenarios, winners, outcome)
     table["point_id"] = (table["scenario_id"] << np.uint64(POINT_BITS)) + rank.astype(np.uint64)
