@@ -1,6 +1,5 @@
 """`flopscape bench [--json]`: how fast it is on this machine, on one core, and against what."""
 
-import argparse
 import json
 import os
 import platform
@@ -9,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline import device
+from pipeline.arguments import Parser
 
 TARGETS = {
     "candidates_per_cpu_s.epoch2024": 20e6,
@@ -122,7 +122,7 @@ def report(figures: dict[str, Any]) -> str:
 
 def main(argv: list[str]) -> int:
     """Run `flopscape bench [--json]`."""
-    parser = argparse.ArgumentParser(prog="flopscape bench", description="How fast it is on one core of this machine.")
+    parser = Parser(prog="flopscape bench", description="How fast it is on one core of this machine.")
     parser.add_argument("--json", action="store_true", help="the figures as JSON")
     options = parser.parse_args(argv)
     pin_to_one_core()

@@ -1,6 +1,5 @@
 """Questions to a results folder: static `.sql` files, or SQL of one's own, run by DuckDB over the Parquet parts."""
 
-import argparse
 import difflib
 import re
 import sys
@@ -11,6 +10,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pipeline.arguments import Parser
 from pipeline.errors import UserError
 from pipeline.query_format import FORMATS, write_rows
 from pipeline.store_files import LocalFolder, RemoteFolder, open_folder
@@ -168,11 +168,15 @@ def ask(
     import duckdb
 
     parameters = dict(parameters or {})
-    known = {each.name for each in query.parameters}
-    for name in parameters:
+    known = {each.name: each.default for each in query.parameters}
+    for name, value in parameters.items():
         if name not in known and query.question:
             remedy = f"it takes {', '.join(sorted(known))}" if known else "it takes none"
             raise UserError(f"command line: query {query.name}: {name}: no such parameter; {remedy}")
+        if isinstance(value, str) and isinstance(_value(known.get(name, "")), float):
+            raise UserError(
+                f"command line: query {query.name}: {name} = {value}: must be a number; as in {name}={known[name]}"
+            )
     set_variables(connection, parameters)
     try:
         cursor = connection.execute(query.sql)
@@ -191,10 +195,14 @@ def read_parameter(text: str) -> tuple[str, str | float]:
     name, equals, value = text.partition("=")
     if not equals or not re.fullmatch(r"[a-z_]\w*", name):
         raise UserError(f"command line: {text}: must be name=value; parameters stand in `flopscape query NAME --list`")
+    return name, _value(value)
+
+
+def _value(text: str) -> str | float:
     try:
-        return name, float(value)
+        return float(text)
     except ValueError:
-        return name, value
+        return text
 
 
 def find_query(text: str) -> Query:
@@ -223,7 +231,7 @@ def description_text(query: Query) -> str:
 
 def main(argv: Sequence[str]) -> int:
     """Run `flopscape query`."""
-    parser = argparse.ArgumentParser(prog="flopscape query", description="Ask something of a results folder.")
+    parser = Parser(prog="flopscape query", description="Ask something of a results folder.")
     parser.add_argument("query", nargs="?", help="a question (see --list), a .sql file, or an SQL statement in quotes")
     parser.add_argument("parameters", nargs="*", help="name=value for the question's parameters")
     parser.add_argument("--results", help="results folder or URL (default: the newest under outputs/)")

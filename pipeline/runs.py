@@ -68,7 +68,7 @@ def reason_to_leave_out(row: Row, chips: Mapping[str, Chip]) -> str:
     """Return why the model cannot take a row, "" if it can."""
     for name in ("n_layers", "d_model", "seq_len", "num_gpus"):
         if not row[name]:
-            return f"{name} is not published"
+            return f"{name} is not a number" if name in row["unreadable"] else f"{name} is not published"
     if not row["gpu"]:
         return "gpu is not published"
     if chip_of(row["gpu"], chips) is None:

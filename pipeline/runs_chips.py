@@ -50,6 +50,10 @@ FALLBACK_BYTE_PER_S = 12.5e9  # 100 Gb/s for each accelerator, where neither run
 FALLBACK_DOMAIN_RANKS = 8.0  # accelerators of a server, where neither says
 
 
+LONGER_NUMBER = re.compile(r"0|\d(?!\d)")
+"""What may not follow a chip's name: H1000 is no H100, H100 80 GB is one."""
+
+
 def chip_of(gpu: str, chips: Mapping[str, Chip]) -> Chip | None:
     """Return the catalogue's chip for a name in a runs table: by the longest name that it starts with."""
     name = plain_name(gpu)
@@ -59,7 +63,7 @@ def chip_of(gpu: str, chips: Mapping[str, Chip]) -> Chip | None:
         name = name.removeprefix(stripped)
     known = {plain_name(each): each for each in chips}
     known |= {alias: chip for chip, aliases in ALIASES.items() for alias in aliases if chip in chips}
-    found = [each for each in known if name.startswith(each)]
+    found = [each for each in known if name.startswith(each) and not LONGER_NUMBER.match(name.removeprefix(each))]
     return replace(chips[known[max(found, key=len)]], **VARIANTS.get(name, {})) if found else None
 
 

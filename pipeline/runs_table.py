@@ -50,6 +50,8 @@ def read_runs_table(path: Path = PUBLISHED_RUNS) -> list[Row]:
         reason = str(error).splitlines()[0]
         raise UserError(f"{path}: cannot be read: {reason}; name a readable table of runs") from error
     check_has_columns(frame.columns, path)
+    if frame.is_empty():
+        raise UserError(f"{path}: no rows below the header; give at least one run")
     return [_row(each, number) for number, each in enumerate(frame.iter_rows(named=True), start=1)]
 
 

@@ -251,6 +251,8 @@ def test_frontier_benchmark_runs_the_question_on_rows_that_compete():
         (["select nothing from points"], 'Referenced column "nothing" not found'),
         (["frontier", "colour=red"], "colour: no such parameter; it takes cost, training_flop"),
         (["frontier", "training_flop"], "must be name=value"),
+        (["headline", "training_flop=much"], "training_flop = much: must be a number; as in training_flop=2.1e25"),
+        (["--colour"], "unrecognized arguments"),
         ([], "nothing asked"),
     ],
 )

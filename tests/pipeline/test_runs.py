@@ -85,7 +85,7 @@ def test_a_blank_follows_its_rule_and_leaves_a_flag(
         ({"gpu": "quantum_brain_9"}, "gpu 'quantum_brain_9' is not in the catalogue"),
         ({"gpu": ""}, "gpu is not published"),
         ({"n_layers": ""}, "n_layers is not published"),
-        ({"num_gpus": "many"}, "num_gpus is not published"),
+        ({"num_gpus": "many"}, "num_gpus is not a number"),
         ({"global_batch_sequences": "", "microbatch_sequences": ""}, "neither global nor microbatch is published"),
         ({"notes": "IMPLAUSIBLE: above peak"}, "implausible by its own note"),
     ],
@@ -139,6 +139,18 @@ def test_only_needed_columns_are_enough(tmp_path: Path) -> None:
 def test_spellings_of_chips(name: str, chip: str) -> None:
     found = chip_of(name, CHIPS)
     assert found is not None and found.id == chip
+
+
+@pytest.mark.parametrize("name", ["H1000", "A1000 80GB", "Quantum Annealer"])
+def test_longer_numbers_are_other_chips(name: str) -> None:
+    assert chip_of(name, CHIPS) is None
+
+
+def test_a_table_without_rows_is_one_line(tmp_path: Path) -> None:
+    path = written(tmp_path, {})
+    path.write_text(path.read_text().splitlines()[0] + "\n")
+    with pytest.raises(UserError, match="no rows below the header"):
+        read_runs(path)
 
 
 def test_aliases_name_chips_of_the_catalogue() -> None:
