@@ -5,6 +5,7 @@ from functools import lru_cache
 import numpy as np
 import pytest
 
+from pipeline.candidate_rows import LONG_RUN, repeated
 from pipeline.config import compose_study
 from pipeline.grid import Grid, build_grid
 from pipeline.layouts import divisors
@@ -152,3 +153,12 @@ def test_placements_are_counted_as_enumerated():
                         ways += all(n % (x * y) == 0 for n, x, y in zip(column, low, high, strict=True))
         by_hand.append(ways)
     assert counted == by_hand
+
+
+@pytest.mark.parametrize("rows", [[3, 0, 5], [LONG_RUN, 4 * LONG_RUN, 1]])
+@pytest.mark.parametrize("values", [[1.5, np.nan, 3.0], [1, 2, 3]])
+def test_long_runs_are_those_of_numpy(values: list[float], rows: list[int]):
+    numbers, counts = np.array(values), np.array(rows)
+    found = repeated(numbers, counts)
+    assert found.dtype == numbers.dtype
+    np.testing.assert_array_equal(found, np.repeat(numbers, counts))
