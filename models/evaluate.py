@@ -66,9 +66,9 @@ def best_placement(
 
 
 def each_layout(of_layout: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of one layout over every split with every recomputation: arrays (recomputation, lane)."""
+    """Return a function of one layout over every split with every recomputation: arrays (lane, recomputation)."""
     each_split = jax.vmap(of_layout, in_axes=(None, 1, None, None))
-    return jax.vmap(each_split, in_axes=(None, None, 1, None))
+    return jax.vmap(each_split, in_axes=(None, None, 1, None), out_axes=1)
 
 
 def best_layout(
@@ -81,12 +81,9 @@ def best_layout(
     times, memory = each_layout(time_of_transformer)(scenario, splits, recomputes, constants)
     usable = jnp.where(memory <= hbm_byte, times, jnp.inf)
     best_time = jnp.min(usable)
-    tied_memory = jnp.where(usable == best_time, memory, jnp.inf)
-    least_tied = jnp.min(tied_memory)
-    choices, lanes = times.shape
-    place = jnp.arange(lanes)[None, :] * choices + jnp.arange(choices)[:, None]
-    first = jnp.min(jnp.where(tied_memory == least_tied, place, choices * lanes))
-    return best_time, least_tied, first, jnp.min(memory)
+    tied_memory = jnp.where(usable == best_time, memory, jnp.inf).ravel()
+    place = jnp.argmin(tied_memory)
+    return best_time, tied_memory[place], place, jnp.min(memory)
 
 
 @lru_cache(maxsize=64)

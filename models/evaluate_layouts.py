@@ -44,7 +44,7 @@ def transformer_times(
         stop = min(start + BLOCK_CHUNK, blocks)
         at = np.minimum(np.arange(start, start + BLOCK_CHUNK), blocks - 1)  # one chunk shape: the last block repeats
         found = run(scenarios[:, at], layouts[:, rows[at]], recomputes, constants)
-        times[start:stop], memory[start:stop] = (np.asarray(each)[: stop - start].swapaxes(1, 2) for each in found)
+        times[start:stop], memory[start:stop] = (np.asarray(each)[: stop - start] for each in found)
     return times, memory
 
 
@@ -78,10 +78,10 @@ def transformer_layout_outcomes(
     count, names = layouts.shape[1], field_names(TransformerOutcome)
     is_few = count <= LANES
     run, lanes = kernel("transformer_expand", 0, is_quick=is_few), LANES if is_few else EXPAND_LANES
-    found = {name: np.empty((count, recomputes.shape[1])) for name in names}
+    pieces = []
     for start in range(0, count, lanes):
-        stop = min(start + lanes, count)
         at = np.minimum(np.arange(start, start + lanes), count - 1)  # one chunk shape: the last layout repeats
-        for name, values in zip(names, run(scenario, layouts[:, at], recomputes, constants), strict=True):
-            found[name][start:stop] = np.asarray(values)[:, : stop - start].T
-    return found
+        found = run(scenario, layouts[:, at], recomputes, constants)
+        pieces.append([np.asarray(values)[: count - start] for values in found])
+    whole = (each[0] if len(pieces) == 1 else np.concatenate(each) for each in zip(*pieces, strict=True))
+    return dict(zip(names, whole, strict=True))

@@ -62,7 +62,7 @@ def measure() -> dict[str, Any]:
 
     candidates = work.Candidates()
     rates = candidates.rates()
-    rows = work.row_rates()
+    rows, layouts = work.row_rates(*work.EVERY_ROW), work.row_rates(*work.EVERY_LAYOUT)
     figures = {
         "candidates_per_cpu_s": {
             "epoch2024": work.search_rate(work.grid_of(*work.H100)),
@@ -78,6 +78,11 @@ def measure() -> dict[str, Any]:
         "encode_only_rows_per_cpu_s": rows["encode"],
         "encode_bound_share": rows["rows"] / rows["encode"],
         "columns": rows["columns"],
+        "calibrated_rows": {
+            "written_per_cpu_s": layouts["rows"],
+            "encode_bound_share": layouts["rows"] / layouts["encode"],
+            "columns": layouts["columns"],
+        },
         "h100_sweep": work.h100_sweep(),
         **work.growth(),
         "peak_rss_bytes": work.peak_rss_bytes(),

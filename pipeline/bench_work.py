@@ -38,6 +38,12 @@ CALIBRATED = (
     "axes.scale_out_byte_per_s_ratio={log: [0.1, 10, 8]}",  # as many candidates as the H100 sweep has
 )
 EVERY_ROW = (*H100, "keep=all", "run.training_flop_maximum=1e28", "axes.accelerator_count=[65536,1048576,16777216]")
+EVERY_LAYOUT = (
+    *CALIBRATED[:-2],
+    "keep=all",
+    "axes.accelerator_count=[512,2048,8192]",
+    "axes.scale_out_byte_per_s_ratio={log: [0.1, 10, 8]}",
+)
 PYTHON_POINTS = 2000
 COLD = """
 import time; started = time.perf_counter()
@@ -128,9 +134,9 @@ class Candidates:
         return float(max(np.abs(by_numpy[:size] / ours - 1).max(), np.abs(by_python[:size] / ours - 1).max()))
 
 
-def row_rates() -> dict[str, float]:
+def row_rates(*study: str) -> dict[str, float]:
     """Return rows written a CPU-second with keep=all, the same without computing them, and the columns of a row."""
-    grid = grid_of(*EVERY_ROW)
+    grid = grid_of(*study)
     unit = range(0, grid.size)
     best: dict[str, float] = {"rows": 0.0, "encode": 0.0}
     with tempfile.TemporaryDirectory() as folder:

@@ -33,7 +33,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
             return 1e-16
 
     monkeypatch.setattr(bench_work, "Candidates", Few)
-    monkeypatch.setattr(bench_work, "row_rates", lambda: {"rows": 2.0, "encode": 4.0, "columns": 60.0})
+    monkeypatch.setattr(bench_work, "row_rates", lambda *study: {"rows": 2.0, "encode": 4.0, "columns": 60.0})
     monkeypatch.setattr(bench_work, "search_rate", lambda grid: 2e7)
     monkeypatch.setattr(bench_work, "h100_sweep", lambda: {"warm_s": 0.05, "cold_s": 5.0})
     monkeypatch.setattr(bench_work, "growth", lambda: {"growth_10x": 1.0, "growth_100x": 1.0})
