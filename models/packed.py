@@ -97,15 +97,20 @@ def placed_step(point: Quantity, lower: Quantity, physics: Physics, level_count:
 
 
 def complete_placement(layout: Layout, lower: Quantity, level_count: int) -> tuple[Placement, Flag]:
-    """Return the placement whose bounded levels are `lower` and whose top level takes the rest, and if that divides."""
+    """Return the placement whose bounded levels are `lower` and whose top level takes the rest, and if that divides.
+
+    XLA may divide by multiplying with a reciprocal, and 3 x 49 times 1/49 is not 3: so the quotient is rounded, and
+    checked by multiplying back, which is exact.
+    """
     rows = list(lower)
     divides = jnp.array(True)
     top = []
     for index, degree in enumerate(DEGREES):
-        rest = getattr(layout, degree)
+        whole, inside = getattr(layout, degree), jnp.ones(())
         for level in range(level_count - 1):
-            rest = rest / rows[level * len(DEGREES) + index]
-        divides = divides & (jnp.floor(rest) == rest)
+            inside = inside * rows[level * len(DEGREES) + index]
+        rest = jnp.round(whole / inside)
+        divides = divides & (rest * inside == whole)
         top.append(rest)
     return placement_of(rows + top, level_count), divides
 

@@ -5,14 +5,15 @@ from functools import lru_cache, partial
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.chunks import NEVER_DIVIDES, padded_placements
-from models.evaluate import best_placements, bounds, kernel, outcomes, placement_outcomes
+from models.evaluate import best_placements, bounds, kernel, outcomes, placed_steps, placement_outcomes
 from models.outcome import Outcome
 from models.packed import bound_of_layout, outcome_of_point, placed_step
-from models.packing import field_names
+from models.packing import DEGREES, field_names, layout_names
 from pipeline.bench_work import Candidates
 
 COMPILED = 1e-12  # XLA fuses a*b+c and reorders sums; a loop over single points does not
@@ -108,6 +109,22 @@ def test_chunks_do_not_change_a_bit():
     for name, values in whole.items():
         assert np.array_equal(values, np.concatenate([part[name] for part in parts]))
         assert np.array_equal(values[:4000], np.concatenate([part[name] for part in few])[:4000])
+
+
+@pytest.mark.parametrize("part", [1, 2, 3, 7, 49, 75, 98, 103, 187, 999])
+def test_every_placement_that_divides_is_found(part):
+    """A degree of k x part lays `part` below the top level and k on it, for any part, and k x part + 1 does not."""
+    found = candidates()
+    points, row = found.points[:, :64].copy(), found.scenario_rows + layout_names().index("data_ranks")
+    lower = np.ones((len(DEGREES) * (LEVELS - 1), 1))
+    lower[DEGREES.index("data_ranks")] = part
+    for further in (0, 1):
+        points[row] = part * np.arange(1.0, 65.0) + further
+        is_whole = np.full(64, part == 1 or not further)
+        _, _, divides = placement_outcomes(points, lower, found.physics, LEVELS)
+        assert (divides[:, 0] == is_whole).all() and not divides[:, 1:].any()
+        assert (np.isfinite(placed_steps(points, lower, found.physics, LEVELS)[0][:, 0]) == is_whole).all()
+        assert (np.isfinite(best_placements(points, lower, found.physics, LEVELS)[0]) == is_whole).all()
 
 
 def test_nothing_is_compiled_again_from_chunk_to_chunk():
