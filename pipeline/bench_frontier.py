@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeline.query import ask, read_query
+from pipeline.query import ask
+from pipeline.query_files import read_query
 from pipeline.store_table import COMPRESSION
 
 ROW_COUNT = 10_000_000

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from pipeline.query import ask, connect, parse_query, read_query
+from pipeline.query import ask, connect
+from pipeline.query_files import parse_query, read_query
 from pipeline.query_format import table_text, write_csv
 from pipeline.store_files import is_remote, open_folder
 from pipeline.studies import StudyAnswers, answers_text, study_answers

@@ -10,7 +10,7 @@ from plotly.offline import get_plotlyjs
 from plotly.subplots import make_subplots
 
 from pipeline.figures import COLOURS, DASHES, GRAPH, LEGEND_BELOW, LEGEND_LINE_PIXELS, MARKERS, PATTERNS
-from pipeline.query import read_query
+from pipeline.query_files import read_query
 from pipeline.query_format import short_number, table_text
 from pipeline.study_figures import draw
 

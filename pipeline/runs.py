@@ -93,7 +93,7 @@ def run_inputs(
     if not batch:
         flags.append("batch")
         batch = row["microbatch_sequences"] * row["dp"]
-    stack, year = stack_of(row, chip.vendor, flags)
+    stack, year = stack_of(row, chip.vendor or "", flags)
     precision = precision_of(row, chip, flags)
     links = run_links(row, chip)
     transformer = run_transformer(row, stack, known_model(row, models), flags)

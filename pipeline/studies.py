@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import UserError
-from pipeline.query import ask, query_names, read_query
+from pipeline.query import ask
+from pipeline.query_files import query_names, read_query
 from pipeline.query_format import table_text
 
 if TYPE_CHECKING:

@@ -14,7 +14,8 @@ from pipeline.columns import GLOSSARY
 from pipeline.errors import UserError
 from pipeline.explain import explain
 from pipeline.figures import Series
-from pipeline.query import ask, read_query
+from pipeline.query import ask
+from pipeline.query_files import read_query
 from pipeline.query_format import short_number
 
 Shown = tuple[Configuration, Answer, int]  # a configuration, its answer, its place on the page

@@ -17,7 +17,8 @@ from pipeline import cli
 from pipeline.catalogue import CONF_DIRECTORY, read_yaml
 from pipeline.config import compose_study
 from pipeline.errors import UserError
-from pipeline.query import ask, connect, read_query
+from pipeline.query import ask, connect
+from pipeline.query_files import read_query
 from pipeline.report import gather
 
 FOLDER = CONF_DIRECTORY / "study"

@@ -6,7 +6,8 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from pipeline.query import ask, packaged_sql, read_query
+from pipeline.query import ask
+from pipeline.query_files import packaged_sql, read_query
 
 COMMON = {
     "topology": "vendor",

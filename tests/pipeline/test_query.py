@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from pipeline import query as q
 from pipeline.bench_frontier import frontier_benchmark
 from pipeline.errors import UserError
+from pipeline.query_files import packaged_sql, query_names, read_query
 from pipeline.query_shell import shell
 
 UNITS_WITHOUT_SUFFIX = ("1", "0/1", "")
@@ -35,13 +36,13 @@ def all_rows(make_table):
 
 
 def answer(connection, name, **parameters):
-    columns, rows = q.ask(connection, q.read_query(name), parameters)
+    columns, rows = q.ask(connection, read_query(name), parameters)
     return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
-@pytest.mark.parametrize("name", q.query_names())
+@pytest.mark.parametrize("name", query_names())
 def test_header_states_question_grain_ties_and_the_columns_returned(connection, name):
-    query = q.read_query(name)
+    query = read_query(name)
     assert query.question.endswith("?") and query.grain and query.ties
     columns, rows = q.ask(connection, query)
     assert [each.name for each in query.columns] == columns
@@ -54,39 +55,39 @@ def test_header_states_question_grain_ties_and_the_columns_returned(connection, 
 
 def parameters_read(query):
     """Return the parameters that a query reads, by itself and through the view of scenarios held against a question."""
-    judged = q.packaged_sql("_views").partition("create or replace view judged_scenarios")[2].partition(";")[0]
+    judged = packaged_sql("_views").partition("create or replace view judged_scenarios")[2].partition(";")[0]
     text = query.sql + (judged if "judged_scenarios" in query.sql else "")
     return dict(re.findall(r"getvariable\('(\w+)'\)(?:::double)?(?:, ([\d.e]+))?", text))
 
 
-@pytest.mark.parametrize("name", q.query_names())
+@pytest.mark.parametrize("name", query_names())
 def test_header_states_the_parameters(name):
-    query = q.read_query(name)
+    query = read_query(name)
     read = parameters_read(query)
     assert set(read) == {each.name for each in query.parameters}
     assert all(each.default and each.meaning for each in query.parameters)
     assert all(read[each.name] in ("", each.default) for each in query.parameters)
 
 
-@pytest.mark.parametrize("name", q.query_names())
+@pytest.mark.parametrize("name", query_names())
 def test_style_one_page_lowercase_final_select(name):
-    sql = q.packaged_sql(name)
+    sql = packaged_sql(name)
     body = [line for line in sql.splitlines() if not line.startswith("--")]
     assert len(body) <= 60
     assert "select * from final" in body
     assert not re.search(r"\b(SELECT|FROM|WHERE|WITH|ORDER BY)\b", "\n".join(body))
 
 
-@pytest.mark.parametrize("name", q.query_names())
+@pytest.mark.parametrize("name", query_names())
 def test_a_query_gives_the_same_rows_in_the_same_order_again(connection, name):
-    assert q.ask(connection, q.read_query(name)) == q.ask(connection, q.read_query(name))
+    assert q.ask(connection, read_query(name)) == q.ask(connection, read_query(name))
 
 
 def test_static_files_run_one_after_another_as_in_the_duckdb_shell(results_folder):
     connection = duckdb.connect()
     connection.execute(f"set variable results = '{results_folder}'")
     for name in ("_points", "_views", "cost_ratio"):
-        connection.execute(q.packaged_sql(name))
+        connection.execute(packaged_sql(name))
     assert len(connection.fetchall()) == 4
 
 
@@ -306,7 +307,7 @@ def test_a_file_of_ones_own(results_folder, tmp_path, capsys):
 def test_list_has_a_line_for_every_question_and_one_in_full(capsys):
     q.main(["--list"])
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == q.query_names()
+    assert [line.split()[0] for line in lines] == query_names()
     assert all(line.endswith("?") for line in lines)
     q.main(["cost_ratio", "--list"])
     said = capsys.readouterr().out

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from pipeline import report
-from pipeline.query import ask, connect, parse_query, read_query
+from pipeline.query import ask, connect
+from pipeline.query_files import parse_query, read_query
 from pipeline.report_html import shares_figure, utilisation_figure
 
 

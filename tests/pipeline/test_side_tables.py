@@ -6,7 +6,8 @@ import pytest
 
 from pipeline.config import compose_study
 from pipeline.grid import build_grid
-from pipeline.query import ask, connect, parse_query
+from pipeline.query import ask, connect
+from pipeline.query_files import parse_query
 from pipeline.sweep import run
 
 OVERRIDES = ["hardware=[a100_sxm4_80,a800_sxm]", "topology=vendor", "run.training_flop_near=[2.1e25]"]

@@ -20,7 +20,8 @@ import pytest
 from pipeline import store_files
 from pipeline.columns import GLOSSARY
 from pipeline.errors import UserError
-from pipeline.query import ask, connect, read_query
+from pipeline.query import ask, connect
+from pipeline.query_files import read_query
 from pipeline.store import open_results, unit_name
 from pipeline.store_check import part_name
 from pipeline.store_files import LocalFolder, open_folder
@@ -293,7 +294,8 @@ import importlib.util, sys, time
 spec = importlib.util.spec_from_file_location("made_up", {conftest!r})
 made_up = importlib.util.module_from_spec(spec); spec.loader.exec_module(made_up)
 units = [range(i, i + 1) for i in range(16)]
-from pipeline.query import ask, connect, read_query
+from pipeline.query import ask, connect
+from pipeline.query_files import read_query
 from pipeline.store import open_results
 with open_results({folder!r}, made_up.STUDY, units, resume=True) as results:
     print("begun", flush=True)
