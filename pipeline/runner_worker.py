@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pipeline import device
 from pipeline.errors import UserError
 from pipeline.store_files import is_remote
 
@@ -64,13 +65,8 @@ def write_unit(grid: "Grid", writer: "PartWriter", unit: range) -> int:
     from pipeline.simulate import unit_tables
 
     tables = unit_tables(grid, unit)
-    is_alone = core_count() == 1 and not is_remote(writer.url)
+    is_alone = device.core_count() == 1 and not is_remote(writer.url)
     return writer.write_tables(unit, tables if is_alone else overlapped(tables))
-
-
-def core_count() -> int:
-    """Return on how many cores this process may run."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def die_with_parent() -> None:
