@@ -1,6 +1,6 @@
 """Packed points into a kernel, a chunk of one shape at a time."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,7 +72,12 @@ def in_equal_chunks(
             part[:, :size] = points[:, start : start + size]
         part[:, size:] = part[:, size - 1 : size]
         pieces.append([np.asarray(each) for each in run(part, *constants)])
-    return [np.concatenate(column)[:count] for column in zip(*pieces, strict=True)]
+    return [joined(column)[:count] for column in zip(*pieces, strict=True)]
+
+
+def joined(pieces: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Return pieces one after another; a single one as it is, which must not be written to."""
+    return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
 
 
 def padded_placements(lowers: Matrix) -> Matrix:

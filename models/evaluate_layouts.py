@@ -1,9 +1,12 @@
 """Layouts of transformers through the kernels of `models.evaluate`: points, blocks of layouts, all of one layout."""
 
+from functools import partial
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-from models.chunks import FEW_POINTS, Matrix, aligned, in_chunks
+from models.chunks import FEW_POINTS, Matrix, aligned, in_chunks, in_equal_chunks, joined
 from models.evaluate import POINT_CHUNK, kernel
 from models.packing import field_names
 from models.transformer_outcome import TransformerOutcome
@@ -38,13 +41,7 @@ def transformer_times(
     RECOMPUTE_NAMES). What depends on the scenario alone, or not on the recomputation, is computed once.
     Wall time is step time over goodput: failures and checkpoints are in it.
     """
-    run, blocks = kernel("transformer_time", 0), len(rows)
-    times, memory = (np.empty((blocks, layouts.shape[2], recomputes.shape[1])) for _ in range(2))
-    for start in range(0, blocks, BLOCK_CHUNK):
-        stop = min(start + BLOCK_CHUNK, blocks)
-        at = np.minimum(np.arange(start, start + BLOCK_CHUNK), blocks - 1)  # one chunk shape: the last block repeats
-        found = run(scenarios[:, at], layouts[:, rows[at]], recomputes, constants)
-        times[start:stop], memory[start:stop] = (np.asarray(each)[: stop - start] for each in found)
+    times, memory = in_block_chunks("transformer_time", (scenarios,), layouts, rows, recomputes, constants)
     return times, memory
 
 
@@ -57,15 +54,26 @@ def best_layouts(
     constants: Constants,
 ) -> tuple[Matrix, Matrix, NDArray[np.int64], Matrix]:
     """Return (wall time a step, memory, place, least memory) of each block's best layout; see `transformer_times`."""
-    run, pieces = kernel("transformer_best", 0), []
+    each = (scenarios, hbm_byte)
+    time_s, memory, place, least = in_block_chunks("transformer_best", each, layouts, rows, recomputes, constants)
+    return time_s, memory, place.astype(np.int64), least
+
+
+def in_block_chunks(
+    name: str, of_blocks: tuple[Matrix, ...], layouts: Matrix, rows: NDArray[np.int64], *constants: Any
+) -> list[NDArray[Any]]:
+    """Return the outputs of a kernel over blocks of layouts: one chunk shape, the last block repeats in the tail.
+
+    `of_blocks` are arrays whose last axis is the block. All chunks share one buffer of layouts, as in `models.chunks`.
+    """
+    run, pieces = kernel(name, 0), []
     chunk = aligned(len(layouts), BLOCK_CHUNK * layouts.shape[2]).reshape(len(layouts), BLOCK_CHUNK, -1)
     for start in range(0, len(rows), BLOCK_CHUNK):
         at = np.minimum(np.arange(start, start + BLOCK_CHUNK), len(rows) - 1)
         np.take(layouts, rows[at], axis=1, out=chunk, mode="clip")
-        found = run(scenarios[:, at], hbm_byte[at], chunk, recomputes, constants)
+        found = run(*(each[..., at] for each in of_blocks), chunk, *constants)
         pieces.append([np.asarray(each) for each in found])  # waits: then the chunk is free again
-    time_s, memory, place, least = (np.concatenate(column)[: len(rows)] for column in zip(*pieces, strict=True))
-    return time_s, memory, place.astype(np.int64), least
+    return [joined(column)[: len(rows)] for column in zip(*pieces, strict=True)]
 
 
 def transformer_layout_outcomes(
@@ -75,13 +83,7 @@ def transformer_layout_outcomes(
 
     `scenario` has the rows of `transformer_scenario_names`; `layouts` and `recomputes` a column a choice.
     """
-    count, names = layouts.shape[1], field_names(TransformerOutcome)
-    is_few = count <= LANES
-    run, lanes = kernel("transformer_expand", 0, is_quick=is_few), LANES if is_few else EXPAND_LANES
-    pieces = []
-    for start in range(0, count, lanes):
-        at = np.minimum(np.arange(start, start + lanes), count - 1)  # one chunk shape: the last layout repeats
-        found = run(scenario, layouts[:, at], recomputes, constants)
-        pieces.append([np.asarray(values)[: count - start] for values in found])
-    whole = (each[0] if len(pieces) == 1 else np.concatenate(each) for each in zip(*pieces, strict=True))
-    return dict(zip(names, whole, strict=True))
+    is_few = layouts.shape[1] <= LANES
+    run = partial(kernel("transformer_expand", 0, is_quick=is_few), scenario)
+    found = in_equal_chunks(run, layouts, LANES if is_few else EXPAND_LANES, recomputes, constants)
+    return dict(zip(field_names(TransformerOutcome), found, strict=True))

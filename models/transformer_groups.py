@@ -51,18 +51,8 @@ def group(point: Point, rate: Rates, *, ranks: Quantity, inner: Quantity) -> Gro
 
 def pass_round_s(point: Point, members: Group, byte: Quantity) -> Scalar:
     """Return the time in which `byte` (of all ranks together) goes once round a ring of the group."""
-    c = point.constants
-    latency_s = c.collective_latency_s + ring_latency_s(
-        group_ranks=members.ranks,
-        rank_per_domain=members.rank_per_domain,
-        pod_count=members.pod_count,
-        near_hop_s=c.scale_up_ring_hop_s,
-        far_hop_s=c.scale_out_ring_hop_s,
-        pod_hop_s=point.links.top_latency_s,
-    )
-    return gather_time_s(
-        byte=byte, group_ranks=members.ranks, group_bandwidth_byte_per_s=members.byte_per_s, latency_s=latency_s
-    )
+    ring_s, _ = ways_s(point, members)
+    return collective_s(point, members, byte, ring_s)
 
 
 def gather_s(point: Point, members: Group, byte: Quantity) -> Scalar:
@@ -70,6 +60,12 @@ def gather_s(point: Point, members: Group, byte: Quantity) -> Scalar:
 
     An all-reduce is two of these.
     """
+    ring_s, tree_s = ways_s(point, members)
+    return collective_s(point, members, byte, jnp.minimum(ring_s, tree_s))
+
+
+def ways_s(point: Point, members: Group) -> tuple[Scalar, Scalar]:
+    """Return the time that a byte takes (round a ring, up a tree) of the group."""
     c = point.constants
     place = {
         "group_ranks": members.ranks,
@@ -77,13 +73,19 @@ def gather_s(point: Point, members: Group, byte: Quantity) -> Scalar:
         "pod_count": members.pod_count,
         "pod_hop_s": point.links.top_latency_s,
     }
-    ring_s = ring_latency_s(near_hop_s=c.scale_up_ring_hop_s, far_hop_s=c.scale_out_ring_hop_s, **place)
-    tree_s = tree_latency_s(near_hop_s=c.scale_up_tree_hop_s, far_hop_s=c.scale_out_tree_hop_s, **place)
+    return (
+        ring_latency_s(near_hop_s=c.scale_up_ring_hop_s, far_hop_s=c.scale_out_ring_hop_s, **place),
+        tree_latency_s(near_hop_s=c.scale_up_tree_hop_s, far_hop_s=c.scale_out_tree_hop_s, **place),
+    )
+
+
+def collective_s(point: Point, members: Group, byte: Quantity, way_s: Quantity) -> Scalar:
+    """Return the time of a collective of `byte` whose last byte is `way_s` on the way."""
     return gather_time_s(
         byte=byte,
         group_ranks=members.ranks,
         group_bandwidth_byte_per_s=members.byte_per_s,
-        latency_s=c.collective_latency_s + jnp.minimum(ring_s, tree_s),
+        latency_s=point.constants.collective_latency_s + way_s,
     )
 
 

@@ -5,7 +5,6 @@ A start without kept kernels spends most of its time compiling, and XLA compiles
 
 import threading
 from collections.abc import Callable
-from functools import lru_cache
 
 import numpy as np
 
@@ -17,6 +16,8 @@ from models.point import Physics
 from pipeline import device
 
 Wait = Callable[[], None]
+_begun: dict[tuple[int, bool], threading.Thread] = {}
+"""By (levels of the network, whether the points are few)."""
 
 
 def compile_outcomes(physics: Physics, level_count: int, point_count: int) -> Wait:
@@ -24,13 +25,15 @@ def compile_outcomes(physics: Physics, level_count: int, point_count: int) -> Wa
 
     Once a process for each kernel; on one core nothing is begun, for it would only come first.
     """
-    if device.core_count() == 1:
+    if len(device.available_cores()) == 1:
         return _nothing
-    thread = _thread(level_count, point_count <= FEW_POINTS)
-    if thread.ident is None:
-        thread.physics = physics
-        thread.start()
-    return thread.join
+    is_few = point_count <= FEW_POINTS
+    key = (level_count, is_few)
+    if key not in _begun:
+        size = 1 if is_few else FEW_POINTS + 1
+        _begun[key] = threading.Thread(target=_evaluate_any, args=(physics, level_count, size), name="compile ahead")
+        _begun[key].start()
+    return _begun[key].join
 
 
 def point_names(level_count: int) -> tuple[str, ...]:
@@ -42,21 +45,7 @@ def _nothing() -> None:
     return None
 
 
-class _Compiling(threading.Thread):
-    """One evaluation of points that stand for any, for the sake of the kernels that it leaves behind."""
-
-    physics: Physics
-
-    def __init__(self, level_count: int, is_few: bool):
-        super().__init__(name="compile ahead")
-        self.level_count, self.size = level_count, 1 if is_few else FEW_POINTS + 1
-
-    def run(self) -> None:
-        outcomes(np.ones((len(point_names(self.level_count)), self.size)), self.physics, self.level_count)
-        ones = np.ones(self.size)
-        run_costs(np.ones((len(field_names(Economics)), self.size)), ones, ones)
-
-
-@lru_cache(maxsize=64)
-def _thread(level_count: int, is_few: bool) -> _Compiling:
-    return _Compiling(level_count, is_few)
+def _evaluate_any(physics: Physics, level_count: int, size: int) -> None:
+    """Evaluate points that stand for any, for the sake of the kernels that it leaves behind."""
+    outcomes(np.ones((len(point_names(level_count)), size)), physics, level_count)
+    run_costs(np.ones((len(field_names(Economics)), size)), np.ones(size), np.ones(size))

@@ -3,7 +3,6 @@
 They are Arrow arrays that many blocks share, or one product a row: making them must cost less than writing them.
 """
 
-from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -11,17 +10,19 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from models.effects.economics import Economics
+from models.effects.economics import Economics, RunCost
 from models.evaluate import run_costs
 from models.packing import field_names
 from pipeline.columns import GLOSSARY
 
 Float64 = NDArray[np.float64]
+Int64 = NDArray[np.int64]
 Table = dict[str, Any]
 IN_PROPORTION = ("amortised_hardware_usd", "energy_j", "energy_usd", "emissions_kg", "cloud_usd", "total_usd")
 """Costs of one cluster in proportion to its run time: worked out for one second, then multiplied."""
 BY_TIME = (*IN_PROPORTION, "decayed_hardware_usd")
 REASONS = ("", "memory", "time")
+LONG_RUN = 256  # rows in a run, on average, from which filling it pays
 
 
 @lru_cache(maxsize=256)
@@ -87,29 +88,81 @@ def verdicts(fits: NDArray[np.bool_], in_time: NDArray[np.bool_]) -> Table:
     return {"is_feasible": code == 0, "infeasible_reason": reason, "fits_in_memory": fits}
 
 
-def costs_a_second(economics: Mapping[str, float], accelerator_count: int) -> dict[str, float]:
-    """Return the costs of a cluster that runs for one second (fields of `RunCost`); NaN where a price is unknown."""
-    packed = np.array([[economics[name]] for name in field_names(Economics)])
-    costs = run_costs(packed, np.array([accelerator_count]), np.ones(1))
-    values = {name: float(each[0]) for name, each in costs.items()}
-    return values | {"cloud_usd": values["cloud_usd"] if values["cloud_usd"] > 0.0 else np.nan}  # nobody rents it out
+def is_one(values: NDArray[Any]) -> bool:
+    """Return whether an array holds one number again and again (not-a-number is one)."""
+    return bool((values == values[0]).all() or (values != values).all())
 
 
-def costs_of_runs(a_second: Mapping[str, float], decay_per_s: float, run_time_s: Float64) -> Table:
-    """Return the cost columns of runs of one cluster: what grows with the time, and what does not."""
-    table = {name: _in_proportion(a_second[name], run_time_s) for name in IN_PROPORTION}
-    table |= {
-        name: constant_number(name, value, len(run_time_s)) for name, value in a_second.items() if name not in BY_TIME
-    }
-    return table | {
-        "decayed_hardware_usd": _in_proportion(a_second["decayed_hardware_usd"], _decay(decay_per_s, run_time_s))
-    }
+def spread(values: Float64, rows: Int64) -> Any:
+    """Return numbers of pieces as numbers of rows, or the one that they all are."""
+    return values[0] if (values == values[0]).all() else repeated(values, rows)
 
 
-def _in_proportion(rate: float, run_time_s: Float64) -> Any:
-    return rate * run_time_s if rate == rate else _missing(_capacity(len(run_time_s))).slice(0, len(run_time_s))
+def repeated(values: NDArray[Any], rows: Int64) -> NDArray[Any]:
+    """Return each number so many times. Long runs are filled, a fifth of the time of np.repeat, which copies singly."""
+    if rows.sum() < LONG_RUN * len(rows):
+        return np.repeat(values, rows)
+    column, start = np.empty(rows.sum(), dtype=values.dtype), 0
+    for value, count in zip(values, rows.tolist(), strict=True):
+        column[start : start + count] = value
+        start += count
+    return column
 
 
-def _decay(rate_per_s: float, run_time_s: Float64) -> Float64:
-    """Return what decays exponentially in a time, in terms of what does in one second."""
-    return np.expm1(-rate_per_s * run_time_s) / np.expm1(-rate_per_s) if rate_per_s else run_time_s
+def _known(values: Float64, pieces: Float64) -> Any:
+    """Return a column in which not-a-number, if any piece has it, is a missing value."""
+    return pa.array(values, from_pandas=True) if np.isnan(pieces).any() else values
+
+
+def as_stored(name: str, values: NDArray[Any]) -> NDArray[Any]:
+    """Return numbers in the type in which the column is stored; refuse those that it does not hold."""
+    narrow = values.astype(stored_type(name))
+    if not np.array_equal(narrow, values, equal_nan=narrow.dtype.kind == "f"):
+        raise ValueError(f"column {name}: {values[narrow != values][0]} is not stored as {narrow.dtype}")
+    return narrow
+
+
+def by_piece(name: str, values: NDArray[Any], rows: Int64) -> Any:
+    """Return a column of a number for each piece."""
+    if np.isnan(values).all():
+        return constant_number(name, np.nan, int(rows.sum()))
+    return _known(repeated(as_stored(name, values), rows), values)
+
+
+def costs_of_runs(economics: Float64, accelerator_count: Int64, rows: Int64, run_time_s: Float64) -> Table:
+    """Return the cost columns of rows that come in pieces, each of one scenario on one cluster.
+
+    `economics` is packed, a column a piece; a piece has so many `rows`. What grows with the time and what does not;
+    missing where a price is unknown.
+    """
+    each = [_costs_a_second(economics[:, at].tobytes(), int(count)) for at, count in enumerate(accelerator_count)]
+    table: Table = {}
+    for name, rate in zip(field_names(RunCost), np.stack(each, axis=1), strict=True):
+        if name not in BY_TIME:
+            table[name] = by_piece(name, rate, rows)
+        elif np.isnan(rate).all():
+            table[name] = constant_number(name, np.nan, len(run_time_s))
+        else:
+            time = run_time_s if name in IN_PROPORTION else _decay(economics, rows, run_time_s)
+            table[name] = _known(spread(rate, rows) * time, rate)
+    return table
+
+
+@lru_cache(maxsize=4096)
+def _costs_a_second(economics: bytes, accelerator_count: int) -> Float64:
+    """Return the costs of a cluster that runs for one second, in the order of `RunCost`; NaN: a price is unknown."""
+    costs = run_costs(np.frombuffer(economics)[:, None], np.array([accelerator_count]), np.ones(1))
+    values = np.concatenate([costs[name] for name in field_names(RunCost)])
+    cloud = field_names(RunCost).index("cloud_usd")
+    values[cloud] = values[cloud] if values[cloud] > 0.0 else np.nan  # nobody rents it out
+    return values
+
+
+def _decay(economics: Float64, rows: Int64, run_time_s: Float64) -> Float64:
+    """Return what decays exponentially in a run, in terms of what does in one second."""
+    rate_per_s = economics[field_names(Economics).index("value_decay_per_s")]
+    if (rate_per_s == 0.0).any():
+        rate_per_s = np.repeat(rate_per_s, rows)
+        some = np.where(rate_per_s == 0.0, 1.0, rate_per_s)
+        return np.where(rate_per_s == 0.0, run_time_s, np.expm1(-some * run_time_s) / np.expm1(-some))
+    return np.expm1(-spread(rate_per_s, rows) * run_time_s) / spread(np.expm1(-rate_per_s), rows)

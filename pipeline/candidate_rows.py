@@ -6,25 +6,25 @@ by one index, and what all share is a column made once.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from models.effects.economics import Economics, RunCost
 from models.evaluate import placement_outcomes
-from models.packing import DEGREES, field_names, layout_names
+from models.packing import DEGREES, layout_names
 from models.point import Physics
 from pipeline.candidate_columns import (
-    BY_TIME,
-    IN_PROPORTION,
+    as_stored,
+    by_piece,
     constant_number,
     constant_text,
-    costs_a_second,
+    costs_of_runs,
+    is_one,
+    repeated,
     sealed,
-    stored_type,
+    spread,
     verdicts,
 )
 from pipeline.result_columns import LAYOUT_COLUMNS, Table
@@ -32,9 +32,6 @@ from pipeline.search_table import ScenarioTable
 
 Float64 = NDArray[np.float64]
 Int64 = NDArray[np.int64]
-
-
-LONG_RUN = 256  # rows in a run, on average, from which filling it pays
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,40 +89,20 @@ class Rows:
 
     def _run_columns(self, batch: Batch, rows: Int64, step_time_s: Float64, fits: NDArray[np.bool_]) -> Table:
         """Return how long each run takes, whether that is feasible, and what it costs."""
-        at, total = batch.scenario, len(step_time_s)
-        run_time_s = step_time_s * _spread(self.scenarios.steps[at], rows)
+        at = batch.scenario
+        run_time_s = step_time_s * spread(self.scenarios.steps[at], rows)
         is_fixed = self.scenarios.accelerator_count[at] > 0
-        limit_s = _spread(np.where(is_fixed, np.inf, self.scenarios.run_limit_s[at]), rows)
+        limit_s = spread(np.where(is_fixed, np.inf, self.scenarios.run_limit_s[at]), rows)
         table: Table = {"run_time_s": run_time_s, **verdicts(fits, run_time_s < limit_s)}
-        each = [
-            _costs(self.economics[:, s].tobytes(), int(n)) for s, n in zip(at, batch.accelerator_count, strict=True)
-        ]
-        for name, rate in zip(field_names(RunCost), np.stack(each, axis=1), strict=True):
-            if name not in BY_TIME:
-                table[name] = _by_piece(name, rate, rows)
-            elif np.isnan(rate).all():
-                table[name] = constant_number(name, np.nan, total)
-            else:
-                time = run_time_s if name in IN_PROPORTION else self._decay(batch, rows, run_time_s)
-                table[name] = _known(_spread(rate, rows) * time, rate)
-        return table
-
-    def _decay(self, batch: Batch, rows: Int64, run_time_s: Float64) -> Float64:
-        """Return what decays exponentially in a run, in terms of what does in one second."""
-        rate_per_s = self.economics[field_names(Economics).index("value_decay_per_s")][batch.scenario]
-        if (rate_per_s == 0.0).any():
-            rate_per_s = np.repeat(rate_per_s, rows)
-            some = np.where(rate_per_s == 0.0, 1.0, rate_per_s)
-            return np.where(rate_per_s == 0.0, run_time_s, np.expm1(-some * run_time_s) / np.expm1(-some))
-        return np.expm1(-_spread(rate_per_s, rows) * run_time_s) / _spread(np.expm1(-rate_per_s), rows)
+        return table | costs_of_runs(self.economics[:, at], batch.accelerator_count, rows, run_time_s)
 
     def _constants(self, batch: Batch, rows: Int64) -> Table:
         """Return the columns that a piece's rows share, and the numbers of the rows."""
         table: Table = {name: _text_by_piece(values[batch.scenario], rows) for name, values in self.texts.items()}
         total = int(rows.sum())
         table |= {name: constant_number(name, value, total) for name, value in self.shared.items()}
-        table |= {name: _by_piece(name, values[batch.scenario], rows) for name, values in self.numbers.items()}
-        table["accelerator_count"] = _by_piece("accelerator_count", batch.accelerator_count, rows)
+        table |= {name: by_piece(name, values[batch.scenario], rows) for name, values in self.numbers.items()}
+        table["accelerator_count"] = by_piece("accelerator_count", batch.accelerator_count, rows)
         ids = []
         for scenario, count in zip(batch.scenario.tolist(), rows.tolist(), strict=True):
             first = int(self.next_id[scenario])
@@ -136,55 +113,6 @@ class Rows:
 
 def _lowers(ways: Int64) -> Float64:
     return ways.reshape(len(ways), -1).T.astype(np.float64)
-
-
-@lru_cache(maxsize=4096)
-def _costs(economics: bytes, accelerator_count: int) -> Float64:
-    """Return the costs of a cluster in one second, in the order of `RunCost`."""
-    prices = dict(zip(field_names(Economics), np.frombuffer(economics), strict=True))
-    costs = costs_a_second(prices, accelerator_count)
-    return np.array([costs[name] for name in field_names(RunCost)])
-
-
-def is_one(values: NDArray[Any]) -> bool:
-    """Return whether an array holds one number again and again (not-a-number is one)."""
-    return bool((values == values[0]).all() or (values != values).all())
-
-
-def _spread(values: Float64, rows: Int64) -> Any:
-    """Return numbers of pieces as numbers of rows, or the one that they all are."""
-    return values[0] if (values == values[0]).all() else repeated(values, rows)
-
-
-def repeated(values: NDArray[Any], rows: Int64) -> NDArray[Any]:
-    """Return each number so many times. Long runs are filled, a fifth of the time of np.repeat, which copies singly."""
-    if rows.sum() < LONG_RUN * len(rows):
-        return np.repeat(values, rows)
-    column, start = np.empty(rows.sum(), dtype=values.dtype), 0
-    for value, count in zip(values, rows.tolist(), strict=True):
-        column[start : start + count] = value
-        start += count
-    return column
-
-
-def _known(values: Float64, pieces: Float64) -> Any:
-    """Return a column in which not-a-number, if any piece has it, is a missing value."""
-    return pa.array(values, from_pandas=True) if np.isnan(pieces).any() else values
-
-
-def _whole(name: str, values: NDArray[Any]) -> NDArray[Any]:
-    """Return numbers in the type in which the column is stored; refuse those that it does not hold."""
-    narrow = values.astype(stored_type(name))
-    if not np.array_equal(narrow, values, equal_nan=narrow.dtype.kind == "f"):
-        raise ValueError(f"column {name}: {values[narrow != values][0]} is not stored as {narrow.dtype}")
-    return narrow
-
-
-def _by_piece(name: str, values: NDArray[Any], rows: Int64) -> Any:
-    """Return a column of a number for each piece."""
-    if np.isnan(values).all():
-        return constant_number(name, np.nan, int(rows.sum()))
-    return _known(repeated(_whole(name, values), rows), values)
 
 
 def _text_by_piece(values: NDArray[np.str_], rows: Int64) -> pa.DictionaryArray:
@@ -201,7 +129,7 @@ def _layout_columns(batch: Batch, per_layout: Int64, total: int) -> Table:
         if is_one(values):
             table[name] = constant_number(name, values[0], total)
         else:
-            table[name] = np.repeat(_whole(name, values), per_layout)
+            table[name] = np.repeat(as_stored(name, values), per_layout)
     return table
 
 
@@ -225,7 +153,7 @@ def _level_columns(ways: Int64, way: Int64, layout_columns: Table) -> Table:
 def _by_way(name: str, values: Int64, way: Int64) -> Any:
     if is_one(values):
         return constant_number(name, values[0], len(way))
-    return np.take(_whole(name, values), way, mode="clip")
+    return np.take(as_stored(name, values), way, mode="clip")
 
 
 def _quotient(name: str, whole: Any, inside: Int64, way: Int64) -> NDArray[Any]:
@@ -234,4 +162,4 @@ def _quotient(name: str, whole: Any, inside: Int64, way: Int64) -> NDArray[Any]:
     if (inside & (inside - 1) == 0).all():
         bits = np.rint(np.log2(inside)).astype(whole.dtype)
         return np.right_shift(whole, np.take(bits, way, mode="clip"))
-    return np.floor_divide(whole, np.take(_whole(name, inside), way, mode="clip"))
+    return np.floor_divide(whole, np.take(as_stored(name, inside), way, mode="clip"))

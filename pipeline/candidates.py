@@ -17,7 +17,8 @@ from models.evaluate import layouts_at_once
 from models.outcome import Outcome
 from models.packing import DEGREES, field_names, layout_names
 from pipeline.block import Block
-from pipeline.candidate_rows import Batch, Rows, is_one
+from pipeline.candidate_columns import is_one
+from pipeline.candidate_rows import Batch, Rows
 from pipeline.distinct import PER_SCENARIO
 from pipeline.layouts import SearchRules, Shape, placements, used_group_ranks
 from pipeline.physics import PhysicsEntry

@@ -68,9 +68,12 @@ def settled(device: str) -> str:
     return "cpu" if platform == "cpu" else "gpu"
 
 
-def core_count() -> int:
+def available_cores() -> list[int]:
     """Return the cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    try:
+        return sorted(os.sched_getaffinity(0))
+    except AttributeError:
+        return list(range(os.cpu_count() or 1))
 
 
 @contextlib.contextmanager

@@ -26,21 +26,13 @@ ATTEMPTS = 2
 Done = Callable[[range, int], None]
 
 
-def available_cores() -> list[int]:
-    """Return the cores that this process may use."""
-    try:
-        return sorted(os.sched_getaffinity(0))
-    except AttributeError:
-        return list(range(os.cpu_count() or 1))
-
-
 def worker_count(asked: int, unit_count: int, candidates: int, keep: str) -> int:
     """Return how many processes to run: as asked, else one a core; 1 (this one) if the job is small."""
     if asked:
         return min(asked, max(unit_count, 1))
     if candidates < (SMALL_ROWS if keep == "all" else SMALL_CANDIDATES):
         return 1
-    return max(1, min(len(available_cores()), unit_count))
+    return max(1, min(len(device.available_cores()), unit_count))
 
 
 def run_here(grid: "Grid", units: Sequence[range], writer: PartWriter, on_done: Done) -> None:
@@ -93,7 +85,7 @@ def run_local(study: "StudyConfig", units: Sequence[range], writer: PartWriter, 
     A worker that dies is replaced and its unit tried once more; a unit that ends two workers is named. However this
     function ends, no worker outlives it.
     """
-    cores = available_cores()
+    cores = device.available_cores()
     crew = _Crew(study, writer, deque(units), on_done)
     try:
         for number in range(workers):

@@ -65,7 +65,7 @@ def write_unit(grid: "Grid", writer: "PartWriter", unit: range) -> int:
     from pipeline.simulate import unit_tables
 
     tables = unit_tables(grid, unit)
-    is_alone = device.core_count() == 1 and not is_remote(writer.url)
+    is_alone = len(device.available_cores()) == 1 and not is_remote(writer.url)
     return writer.write_tables(unit, tables if is_alone else overlapped(tables))
 
 

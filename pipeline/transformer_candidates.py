@@ -14,13 +14,12 @@ from numpy.typing import NDArray
 
 from models.effects.economics import Economics
 from models.evaluate_layouts import transformer_layout_outcomes
-from models.packing import field_names, pack, transformer_scenario_names, transformer_split_names
+from models.packing import field_names, pack, transformer_scenario_names
 from pipeline.block import Block
 from pipeline.candidate_columns import (
     Table,
     constant_number,
     constant_text,
-    costs_a_second,
     costs_of_runs,
     sealed,
     stored_type,
@@ -28,7 +27,13 @@ from pipeline.candidate_columns import (
 )
 from pipeline.physics_calibrated import CalibratedEntry
 from pipeline.result_columns import POINT_BITS, block_texts
-from pipeline.transformer_layouts import TransformerSearchRules, TransformerShape, recomputations, transformer_layouts
+from pipeline.transformer_layouts import (
+    TransformerSearchRules,
+    TransformerShape,
+    packed_splits,
+    recomputations,
+    transformer_layouts,
+)
 from pipeline.transformer_scenarios import (
     MAXIMUM_ACCELERATORS,
     TransformerScenarios,
@@ -112,21 +117,21 @@ def _empty_row(block: Block, entry: CalibratedEntry, columns: Mapping[str, Float
 def _layout_tables(one: _Scenario, entry: CalibratedEntry) -> Iterator[Table]:
     """Yield the layouts at every size of cluster that the search tries: doubling until one ends in time."""
     count, has_ended, had_layouts = one.first_count, False, False
-    economics = {name: one.columns[name] for name in field_names(Economics)}
+    economics = np.array([[one.columns[name]] for name in field_names(Economics)])
     while not has_ended and count <= one.last_count:
-        splits, flags = _splits(one.shape, count, entry.rules)
-        if had_layouts and not len(flags):
+        splits = packed_splits(one.shape, count, entry.rules)
+        number = splits.shape[1]
+        if had_layouts and number == 0:
             return  # more accelerators than the batch has work for
-        had_layouts = had_layouts or len(flags) > 0
-        costs = costs_a_second(economics, count) if len(flags) else {}
+        had_layouts = had_layouts or number > 0
         step = max(1, BLOCK_ROWS // len(entry.rules.recompute_layer_fractions))
-        for start in range(0, len(flags), step):
+        for start in range(0, number, step):
             table = _outcome_columns(one, splits[:, start : start + step], entry)
             feasible = table["is_feasible"]
             has_ended = has_ended or bool(feasible.any())
             table |= _layout_columns(one.shape, count, entry.rules, start, start + step)
             table["accelerator_count"] = constant_number("accelerator_count", count, len(feasible))
-            table |= costs_of_runs(costs, one.columns["value_decay_per_s"], table["run_time_s"])
+            table |= costs_of_runs(economics, np.array([count]), np.array([len(feasible)]), table["run_time_s"])
             yield table
         count *= 2
 
@@ -141,13 +146,6 @@ def _outcome_columns(one: _Scenario, splits: Float64, entry: CalibratedEntry) ->
     del judged["fits_in_memory"]
     least = constant_number("nearest_memory_byte", float(table["memory_byte"].min()), len(fits))
     return table | judged | {"nearest_memory_byte": least}
-
-
-@lru_cache(maxsize=512)
-def _splits(shape: TransformerShape, count: int, rules: TransformerSearchRules) -> tuple[Float64, Float64]:
-    """Return (packed splits, zero-bubble flags) of one shape on one cluster."""
-    columns = transformer_layouts(shape, count, rules)
-    return pack(columns, transformer_split_names()), columns["is_zero_bubble"]
 
 
 @lru_cache(maxsize=512)

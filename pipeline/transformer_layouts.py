@@ -11,6 +11,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from models.packing import pack, transformer_split_names
 from pipeline.layouts import divisors
 
 Float64 = NDArray[np.float64]
@@ -135,6 +136,12 @@ def transformer_layouts(
     for values in result.values():
         values.flags.writeable = False
     return result
+
+
+@lru_cache(maxsize=512)
+def packed_splits(shape: TransformerShape, accelerators: int, rules: TransformerSearchRules) -> Float64:
+    """Return every split as a packed matrix (rows of `transformer_split_names`)."""
+    return pack(transformer_layouts(shape, accelerators, rules), transformer_split_names())
 
 
 @lru_cache(maxsize=64)

@@ -15,7 +15,13 @@ from models.evaluate_layouts import LANES, best_layouts, transformer_times
 from models.packing import RECOMPUTE_NAMES, pack, transformer_scenario_names, transformer_split_names
 from models.transformer_point import Constants
 from pipeline.transformer_keep import Keep, keep_best
-from pipeline.transformer_layouts import TransformerSearchRules, TransformerShape, recomputations, transformer_layouts
+from pipeline.transformer_layouts import (
+    TransformerSearchRules,
+    TransformerShape,
+    packed_splits,
+    recomputations,
+    transformer_layouts,
+)
 from pipeline.transformer_scenarios import MAXIMUM_ACCELERATORS, TransformerScenarios, first_counts
 
 Float64 = NDArray[np.float64]
@@ -45,11 +51,11 @@ def layout_blocks(shape: TransformerShape, count: int, rules: TransformerSearchR
 
     Arrays (row of SPLIT_NAMES, block, lane) and (block, lane); the last block is filled up with its last split.
     """
-    columns = transformer_layouts(shape, count, rules)
-    number = len(columns["is_zero_bubble"])
+    flags = transformer_layouts(shape, count, rules)["is_zero_bubble"]
+    number = len(flags)
     filled = np.minimum(np.arange(-(-number // LANES) * LANES), max(number - 1, 0))
-    matrix = pack(columns, SPLIT_NAMES)[:, filled].reshape(len(SPLIT_NAMES), -1, LANES)
-    return matrix, columns["is_zero_bubble"][filled].reshape(-1, LANES), number
+    matrix = packed_splits(shape, count, rules)[:, filled].reshape(len(SPLIT_NAMES), -1, LANES)
+    return matrix, flags[filled].reshape(-1, LANES), number
 
 
 def layout_count(shape: TransformerShape, count: int, rules: TransformerSearchRules) -> int:

@@ -16,8 +16,8 @@ LEVELS = 2
 
 @pytest.fixture
 def block(monkeypatch: pytest.MonkeyPatch) -> Block:
-    monkeypatch.setattr(ahead.device, "core_count", lambda: 2)
-    ahead._thread.cache_clear()
+    monkeypatch.setattr(ahead.device, "available_cores", lambda: [0, 1])
+    monkeypatch.setattr(ahead, "_begun", {})
     return grid_of(*H100, "run.training_flop_maximum=1e25").blocks[0]
 
 
@@ -38,7 +38,7 @@ def test_what_was_waited_for_is_compiled_and_not_again(block: Block) -> None:
 def test_a_sweep_ends_with_the_same_rows_on_one_core_and_on_two(block: Block, monkeypatch: pytest.MonkeyPatch) -> None:
     grid = grid_of(*H100, "run.training_flop_maximum=1e25")
     two = winners(grid)
-    monkeypatch.setattr(ahead.device, "core_count", lambda: 1)
+    monkeypatch.setattr(ahead.device, "available_cores", lambda: [0])
     one = winners(grid)
     assert two.keys() == one.keys()
     assert all(np.array_equal(two[name], one[name], equal_nan=two[name].dtype.kind == "f") for name in two)
@@ -46,8 +46,8 @@ def test_a_sweep_ends_with_the_same_rows_on_one_core_and_on_two(block: Block, mo
 
 def test_one_core_begins_nothing(block: Block, monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(block.physics, PhysicsEntry)
-    monkeypatch.setattr(ahead.device, "core_count", lambda: 1)
+    monkeypatch.setattr(ahead.device, "available_cores", lambda: [0])
     before = threading.active_count()
     ahead.compile_outcomes(block.physics.physics, LEVELS, 5)()
     assert threading.active_count() == before
-    assert ahead._thread.cache_info().currsize == 0
+    assert ahead._begun == {}

@@ -5,7 +5,7 @@ from functools import lru_cache
 import numpy as np
 import pytest
 
-from pipeline.candidate_rows import LONG_RUN, repeated
+from pipeline.candidate_columns import LONG_RUN, repeated
 from pipeline.config import compose_study
 from pipeline.grid import Grid, build_grid
 from pipeline.layouts import divisors

@@ -123,7 +123,7 @@ def test_a_wrong_setting_is_one_line(setting, said):
 
 def test_a_small_job_stays_in_this_process_and_a_large_one_takes_every_core():
     assert runner.worker_count(0, 100, 1_000_000, "best") == 1
-    assert runner.worker_count(0, 100, 10**9, "best") == min(100, len(runner.available_cores()))
+    assert runner.worker_count(0, 100, 10**9, "best") == min(100, len(device.available_cores()))
     assert runner.worker_count(3, 2, 10**9, "best") == 2
 
 
