@@ -125,10 +125,10 @@ def _batches(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
     waiting: list[Piece] = []
     room = 0
     for piece in pieces:
-        if waiting and not np.array_equal(piece.ways, waiting[0].ways):
+        count, start = piece.layouts.shape[1], 0
+        if waiting and (count == 0 or not np.array_equal(piece.ways, waiting[0].ways)):
             yield waiting
             waiting = []
-        count, start = piece.layouts.shape[1], 0
         if count == 0:
             yield [piece]
         while start < count:

@@ -162,3 +162,12 @@ def test_long_runs_are_those_of_numpy(values: list[float], rows: list[int]):
     found = repeated(numbers, counts)
     assert found.dtype == numbers.dtype
     np.testing.assert_array_equal(found, np.repeat(numbers, counts))
+
+
+def test_an_empty_scenario_keeps_its_place_among_the_others():
+    """On one level every placement is tried in one call; a scenario without layouts (a prime of chips) ends it."""
+    study = [*SMALL, "topology=one_level", "hardware=epoch_h100_sxm", "model=epoch_dense", "physics=epoch2024"]
+    grid = build_grid(compose_study([*study, "keep=all", "axes.accelerator_count=[256,10000019,512]"]))
+    table = run_unit(grid, range(grid.size))
+    assert (np.diff(table["scenario_id"].astype(np.int64)) >= 0).all()
+    assert "no_layout" in table["infeasible_reason"] and table["is_feasible"].any()
