@@ -22,6 +22,7 @@ IN_PROPORTION = ("amortised_hardware_usd", "energy_j", "energy_usd", "emissions_
 """Costs of one cluster in proportion to its run time: worked out for one second, then multiplied."""
 BY_TIME = (*IN_PROPORTION, "decayed_hardware_usd")
 REASONS = ("", "memory", "time")
+CHUNK_ROWS = 1 << 12  # of what is constant over long pieces: small enough to stay in the cache
 LONG_RUN = 256  # rows in a run, on average, from which filling it pays
 
 
@@ -123,10 +124,18 @@ def as_stored(name: str, values: NDArray[Any]) -> NDArray[Any]:
 
 
 def by_piece(name: str, values: NDArray[Any], rows: Int64) -> Any:
-    """Return a column of a number for each piece."""
+    """Return a column of a number for each piece; long pieces are chunks that show one short array again and again."""
     if np.isnan(values).all():
         return constant_number(name, np.nan, int(rows.sum()))
-    return _known(repeated(as_stored(name, values), rows), values)
+    stored = as_stored(name, values)
+    if rows.sum() < CHUNK_ROWS * len(rows):
+        return _known(repeated(stored, rows), values)
+    chunks = []
+    for value, count in zip(stored.tolist(), rows.tolist(), strict=True):
+        chunk = _missing(CHUNK_ROWS) if value != value else _filled(value, str(stored.dtype), CHUNK_ROWS)
+        whole, rest = divmod(count, CHUNK_ROWS)
+        chunks += [chunk] * whole + [chunk.slice(0, rest)] * (rest > 0)
+    return pa.chunked_array(chunks)
 
 
 def costs_of_runs(economics: Float64, accelerator_count: Int64, rows: Int64, run_time_s: Float64) -> Table:

@@ -6,12 +6,14 @@ by one index, and what all share is a column made once.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from models.chunks import aligned
 from models.evaluate import placement_outcomes
 from models.packing import DEGREES, layout_names
 from models.point import Physics
@@ -79,7 +81,7 @@ class Rows:
     def _points(self, batch: Batch) -> Float64:
         """Return the packed points of the layouts: their scenario's rows, then their own."""
         rows = self.scenarios.matrix.shape[0]
-        points = np.empty((rows + len(batch.layouts), batch.layouts.shape[1]))
+        points = aligned(rows + len(batch.layouts), batch.layouts.shape[1])
         start = 0
         for scenario, count in zip(batch.scenario, batch.layout_count, strict=True):
             points[:rows, start : start + count] = self.scenarios.matrix[:, [scenario]]
@@ -103,12 +105,21 @@ class Rows:
         table |= {name: constant_number(name, value, total) for name, value in self.shared.items()}
         table |= {name: by_piece(name, values[batch.scenario], rows) for name, values in self.numbers.items()}
         table["accelerator_count"] = by_piece("accelerator_count", batch.accelerator_count, rows)
-        ids = []
-        for scenario, count in zip(batch.scenario.tolist(), rows.tolist(), strict=True):
-            first = int(self.next_id[scenario])
-            ids.append(np.arange(first, first + count, dtype=np.uint64))
-            self.next_id[scenario] = first + count
-        return table | {"point_id": np.concatenate(ids)}
+        return table | {"point_id": self._ids(batch.scenario, rows)}
+
+    def _ids(self, scenario: Int64, rows: Int64) -> NDArray[np.uint64]:
+        ids, start = np.empty(rows.sum(), dtype=np.uint64), 0
+        for at, count in zip(scenario.tolist(), rows.tolist(), strict=True):
+            first = self.next_id[at].astype(np.uint64)
+            np.add(_numbers(1 << (count - 1).bit_length())[:count], first, out=ids[start : start + count])
+            self.next_id[at] += count
+            start += count
+        return ids
+
+
+@lru_cache(maxsize=32)
+def _numbers(count: int) -> NDArray[np.uint64]:
+    return np.arange(count, dtype=np.uint64)
 
 
 def _lowers(ways: Int64) -> Float64:

@@ -51,9 +51,7 @@ def _array(values: Any, field: pa.Field) -> pa.Array:
 
 
 def _typed(values: Any, arrow_type: pa.DataType) -> pa.Array:
-    if isinstance(values, pa.ChunkedArray):
-        values = values.combine_chunks()
-    if isinstance(values, pa.Array):
+    if isinstance(values, pa.Array | pa.ChunkedArray):
         return values if values.type == arrow_type else values.cast(arrow_type)
     values = np.asarray(values)
     if pa.types.is_dictionary(arrow_type):
