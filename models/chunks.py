@@ -82,8 +82,11 @@ def joined(pieces: Sequence[NDArray[Any]]) -> NDArray[Any]:
 
 def padded_placements(lowers: Matrix) -> Matrix:
     """Return placements padded to one of few widths (four an octave) with such as divide nothing."""
-    count = lowers.shape[1]
-    step = max(2, (1 << (count - 1).bit_length()) // 8)
-    width = max(8, -(-count // step) * step)
-    padding = np.full((lowers.shape[0], width - count), NEVER_DIVIDES)
+    padding = np.full((lowers.shape[0], padded_width(lowers.shape[1]) - lowers.shape[1]), NEVER_DIVIDES)
     return np.concatenate([lowers, padding], axis=1)
+
+
+def padded_width(count: int) -> int:
+    """Return to how many placements so many are padded."""
+    step = max(2, (1 << (count - 1).bit_length()) // 8)
+    return max(8, -(-count // step) * step)

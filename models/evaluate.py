@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from models.chunks import FEW_POINTS, Joined, in_chunks, in_equal_chunks, padded_placements
+from models.chunks import FEW_POINTS, Joined, in_chunks, in_equal_chunks, padded_placements, padded_width
 from models.effects.economics import RunCost
 from models.effects.sites import SiteOutcome
 from models.outcome import Outcome
@@ -48,6 +48,7 @@ Matrix = NDArray[np.float64]
 POINT_CHUNK = 8192
 BOUND_CHUNK = 2048  # for any number of points, as in SEARCH_POINTS: a further shape takes a second to compile
 SEARCH_POINTS = 16384
+BY_LAYOUT = (*LAYOUT_FIELDS, "ideal_step_time_s")
 EXPAND_POINTS = 1 << 17  # candidates of all of whose outcome is returned: a call costs as much as 4000 of them
 QUICK = {"xla_cpu_use_fusion_emitters": False}
 """Compiled in two thirds of the time, runs slower, the same to the bit: for kernels that see few points."""
@@ -63,6 +64,16 @@ def best_placement(
     tied_traffic = jnp.where(times == best_time, traffic, jnp.inf)
     index = jnp.argmin(tied_traffic)
     return best_time, tied_traffic[index], index
+
+
+def expanded(
+    points: Quantity, lowers: Quantity, physics: Physics, level_count: int
+) -> tuple[tuple[Quantity, ...], tuple[Quantity, ...], jax.Array, jax.Array]:
+    """Return what `outcome_of_placement` does of every layout with every placement, and how many divide each layout."""
+    each = partial(outcome_of_placement, level_count=level_count)
+    each_placement = jax.vmap(each, in_axes=(None, 1, None), out_axes=(0, None, 0))
+    placed, by_layout, divides = jax.vmap(each_placement, in_axes=(1, None, None))(points, lowers, physics)
+    return placed, by_layout, divides, jnp.sum(divides, axis=1)
 
 
 def each_layout(of_layout: Callable[..., Any]) -> Callable[..., Any]:
@@ -97,10 +108,7 @@ def kernel(name: str, level_count: int, is_quick: bool = False) -> Callable[...,
         "each": lambda: jax.vmap(
             jax.vmap(partial(placed_step, **at_level), in_axes=(None, 1, None)), in_axes=(1, None, None)
         ),
-        "expand": lambda: jax.vmap(
-            jax.vmap(partial(outcome_of_placement, **at_level), in_axes=(None, 1, None), out_axes=(0, None, 0)),
-            in_axes=(1, None, None),
-        ),
+        "expand": lambda: partial(expanded, **at_level),
         "transformer": lambda: jax.vmap(outcome_of_transformer, in_axes=(1, None)),
         "transformer_time": lambda: jax.vmap(each_layout(time_of_transformer), in_axes=(1, 1, None, None)),
         "transformer_expand": lambda: each_layout(outcome_of_layout),
@@ -154,15 +162,17 @@ def placed_steps(points: Matrix, lowers: Matrix, physics: Physics, level_count: 
 
 def layouts_at_once(placement_count: int) -> int:
     """Return how many layouts, each with so many placements, one call of the kernel of `placement_outcomes` takes."""
-    return max(1, EXPAND_POINTS // padded_placements(np.zeros((0, placement_count))).shape[1])
+    return max(1, EXPAND_POINTS // padded_width(placement_count))
 
 
 def placement_outcomes(
     points: Matrix, lowers: Matrix, physics: Physics, level_count: int
-) -> tuple[dict[str, Matrix], dict[str, Matrix], NDArray[np.bool_]]:
+) -> tuple[dict[str, Matrix], dict[str, Matrix], NDArray[np.bool_], NDArray[np.int64]]:
     """Return every candidate of packed layouts: (fields by layout and placement, fields by layout, which divide).
 
-    Placements may be more than were given: those added divide nothing. The last layouts take a smaller chunk.
+    And how many placements divide each layout. By layout comes also the ideal time of a step: over the step's time it
+    is its utilisation. Placements may be more than were given: those added divide nothing. The last layouts take a
+    smaller chunk.
     """
     padded = padded_placements(lowers) if len(lowers) else lowers  # on a single level nothing could be added
     run, count = kernel("expand", level_count), points.shape[1]
@@ -178,7 +188,7 @@ def placement_outcomes(
     values = pieces[0] if len(pieces) == 1 else [np.concatenate(each) for each in zip(*pieces, strict=True)]
     cut = len(PLACED_FIELDS)
     placed: dict[str, Matrix] = dict(zip(PLACED_FIELDS, values[:cut], strict=True))
-    return placed, dict(zip(LAYOUT_FIELDS, values[cut:-1], strict=True)), values[-1]
+    return placed, dict(zip(BY_LAYOUT, values[cut:-2], strict=True)), values[-2], values[-1]
 
 
 def run_costs(

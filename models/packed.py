@@ -25,7 +25,7 @@ from models.packing import (
 )
 from models.point import Layout, NetworkLevel, Physics, Placement, Scenario
 from models.quantities import Flag, Quantity, Scalar
-from models.step import step
+from models.step import ideal_step_time_s, step
 from models.transformer_outcome import TransformerOutcome
 from models.transformer_point import Constants
 from models.transformer_rates import Point
@@ -34,13 +34,12 @@ from models.transformer_step import transformer_step
 SITE_NUMBERS = ("parameter_byte", "site_count", "site_one_way_byte_per_s", "site_latency_s", "site_step_time_s")
 PLACED_FIELDS = (
     "step_time_s",
-    "model_flop_utilisation_fraction",
     "tensor_time_s",
     "layer_transfer_time_s",
     "data_time_s",
     "latency_time_s",
 )
-"""What of an outcome depends on the placement; the rest follows from the layout alone."""
+"""What of an outcome depends on the placement; the rest follows from the layout alone, utilisation from both."""
 LAYOUT_FIELDS = ("matmul_time_s", "bubble_fraction", "memory_byte", "fits_in_memory")
 
 
@@ -177,9 +176,9 @@ def outcome_of_layout(
 def outcome_of_placement(
     point: Quantity, lower: Quantity, physics: Physics, level_count: int
 ) -> tuple[tuple[Scalar, ...], tuple[Scalar, ...], Flag]:
-    """Return (PLACED_FIELDS, LAYOUT_FIELDS, whether the placement divides the layout) of one packed candidate."""
+    """Return (PLACED_FIELDS; LAYOUT_FIELDS and the ideal time; whether the placement divides the layout)."""
     scenario, layout, _ = split_point(point, level_count)
     placement, divides = complete_placement(layout, lower, level_count)
     outcome = step(scenario=scenario, layout=layout, placement=placement, physics=physics)
     placed, unplaced = (tuple(getattr(outcome, name) for name in names) for names in (PLACED_FIELDS, LAYOUT_FIELDS))
-    return placed, unplaced, divides
+    return placed, (*unplaced, ideal_step_time_s(scenario=scenario, layout=layout)), divides

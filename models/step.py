@@ -43,11 +43,22 @@ def layer_matmul_time_s(*, scenario: Scenario, layout: Layout, physics: Physics)
     return 2.0 * forward_s + weight_gradient_s
 
 
+def ideal_step_time_s(*, scenario: Scenario, layout: Layout) -> Scalar:
+    """Return the time of a step's model FLOP at the peak rate of all accelerators: the yardstick of utilisation."""
+    model_flop = step_model_flop(scenario.architecture, scenario.workload)
+    return model_flop / (scenario.hardware.peak_flop_per_s * accelerator_count(layout))
+
+
+def accelerator_count(layout: Layout) -> Scalar:
+    """Return the product of a layout's degrees."""
+    tensor_ranks = layout.tensor_model_ranks * layout.tensor_ff_ranks
+    return layout.data_ranks * tensor_ranks * layout.pipeline_ranks * layout.expert_ranks
+
+
 def step(*, scenario: Scenario, layout: Layout, placement: Placement, physics: Physics) -> Outcome:
     """Return the outcome of one step of `scenario` under `layout`, placed on the network by `placement`."""
     architecture, workload, network = scenario.architecture, scenario.workload, scenario.network
-    tensor_ranks = layout.tensor_model_ranks * layout.tensor_ff_ranks
-    accelerators = layout.data_ranks * tensor_ranks * layout.pipeline_ranks * layout.expert_ranks
+    accelerators = accelerator_count(layout)
     parameters = parameter_count(architecture)
     where = {"accelerator_count": accelerators, "network": network}
     what = {"architecture": architecture, "workload": workload}
@@ -84,10 +95,9 @@ def step(*, scenario: Scenario, layout: Layout, placement: Placement, physics: P
     memory_byte = state_byte_per_accelerator(
         parameters=parameters, accelerator_count=accelerators, layout=layout, workload=workload, physics=physics
     )
-    model_flop = step_model_flop(architecture, workload)
     return Outcome(
         step_time_s=step_time_s,
-        model_flop_utilisation_fraction=model_flop / (scenario.hardware.peak_flop_per_s * accelerators * step_time_s),
+        model_flop_utilisation_fraction=ideal_step_time_s(scenario=scenario, layout=layout) / step_time_s,
         matmul_time_s=matmul_time_s,
         tensor_time_s=tensor_time_s,
         layer_transfer_time_s=layer_time_s,

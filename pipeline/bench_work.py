@@ -128,7 +128,7 @@ class Candidates:
             [each.step_time_s for each in python_outcomes(points, sizes, self.physics, self.level_count)]
         )
         few = self.points[:, :PYTHON_POINTS]
-        placed, _, divides = placement_outcomes(few, self.lowers, self.physics, self.level_count)
+        placed, _, divides, _ = placement_outcomes(few, self.lowers, self.physics, self.level_count)
         ours = placed["step_time_s"][divides][:PYTHON_POINTS]
         size = len(ours)
         return float(max(np.abs(by_numpy[:size] / ours - 1).max(), np.abs(by_python[:size] / ours - 1).max()))

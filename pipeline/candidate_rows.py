@@ -18,8 +18,10 @@ from models.evaluate import placement_outcomes
 from models.packing import DEGREES, layout_names
 from models.point import Physics
 from pipeline.candidate_columns import (
+    Spans,
     as_stored,
     by_piece,
+    by_spans,
     constant_number,
     constant_text,
     costs_of_runs,
@@ -27,6 +29,7 @@ from pipeline.candidate_columns import (
     repeated,
     sealed,
     spread,
+    stored_type,
     verdicts,
 )
 from pipeline.result_columns import LAYOUT_COLUMNS, Table
@@ -53,30 +56,33 @@ class Rows:
 
     scenarios: ScenarioTable
     physics: Physics
-    texts: Mapping[str, NDArray[np.str_]]  # of each scenario
+    texts: Mapping[str, str]  # of all scenarios
+    labels: Mapping[str, NDArray[np.str_]]  # of each scenario
     shared: Mapping[str, float]  # of all scenarios
-    numbers: Mapping[str, NDArray[Any]]  # of each scenario
+    numbers: Mapping[str, NDArray[Any]]  # of each scenario, as they are stored
     economics: Float64  # packed, of each scenario
     next_id: Int64  # of each scenario: the point_id of its next row
 
     def table(self, batch: Batch) -> Table:
         """Return every candidate of a batch: placed layouts, layouts slowest."""
-        placed, unplaced, divides = placement_outcomes(
+        placed, by_layout, divides, per_layout = placement_outcomes(
             self._points(batch), _lowers(batch.ways), self.physics, self.scenarios.level_count
         )
         flat = np.flatnonzero(divides)
-        per_layout = np.rint(divides.astype(np.float32) @ np.ones(divides.shape[1], np.float32)).astype(np.int64)
-        per_piece = np.add.reduceat(per_layout, np.cumsum(batch.layout_count) - batch.layout_count)
-        if not per_piece.all():
-            raise ValueError(f"{batch.accelerator_count[per_piece == 0][0]} accelerators: no layout of them is placed")
+        starts = np.cumsum(batch.layout_count) - batch.layout_count
+        spans = Spans(np.add.reduceat(per_layout, starts))
+        if not spans.rows.all():
+            raise ValueError(f"{batch.accelerator_count[spans.rows == 0][0]} accelerators: no layout of them is placed")
         table: Table = {name: np.take(values, flat, mode="clip") for name, values in placed.items()}
-        table |= {name: np.repeat(values, per_layout) for name, values in unplaced.items() if name != "fits_in_memory"}
-        fits = np.repeat(unplaced["fits_in_memory"] != 0.0, per_layout)
+        ideal_s = by_layout.pop("ideal_step_time_s")[starts]
+        table["model_flop_utilisation_fraction"] = by_spans(np.divide, ideal_s, table["step_time_s"], spans)
+        fits = np.repeat(by_layout.pop("fits_in_memory") != 0.0, per_layout)
+        table |= {name: np.repeat(values, per_layout) for name, values in by_layout.items()}
         table |= _layout_columns(batch, per_layout, len(flat))
         way = flat - np.repeat(np.arange(len(divides)) * divides.shape[1], per_layout)
         table |= _level_columns(batch.ways, way, table)
-        table |= self._run_columns(batch, per_piece, table["step_time_s"], fits)
-        return sealed(table | self._constants(batch, per_piece))
+        table |= self._run_columns(batch, spans, table["step_time_s"], fits)
+        return sealed(table | self._constants(batch, spans))
 
     def _points(self, batch: Batch) -> Float64:
         """Return the packed points of the layouts: their scenario's rows, then their own."""
@@ -89,27 +95,28 @@ class Rows:
         points[rows:] = batch.layouts
         return points
 
-    def _run_columns(self, batch: Batch, rows: Int64, step_time_s: Float64, fits: NDArray[np.bool_]) -> Table:
+    def _run_columns(self, batch: Batch, spans: Spans, step_time_s: Float64, fits: NDArray[np.bool_]) -> Table:
         """Return how long each run takes, whether that is feasible, and what it costs."""
         at = batch.scenario
-        run_time_s = step_time_s * spread(self.scenarios.steps[at], rows)
+        run_time_s = by_spans(np.multiply, self.scenarios.steps[at], step_time_s, spans)
         is_fixed = self.scenarios.accelerator_count[at] > 0
-        limit_s = spread(np.where(is_fixed, np.inf, self.scenarios.run_limit_s[at]), rows)
+        limit_s = spread(np.where(is_fixed, np.inf, self.scenarios.run_limit_s[at]), spans)
         table: Table = {"run_time_s": run_time_s, **verdicts(fits, run_time_s < limit_s)}
-        return table | costs_of_runs(self.economics[:, at], batch.accelerator_count, rows, run_time_s)
+        return table | costs_of_runs(self.economics[:, at], batch.accelerator_count, spans, run_time_s)
 
-    def _constants(self, batch: Batch, rows: Int64) -> Table:
+    def _constants(self, batch: Batch, spans: Spans) -> Table:
         """Return the columns that a piece's rows share, and the numbers of the rows."""
-        table: Table = {name: _text_by_piece(values[batch.scenario], rows) for name, values in self.texts.items()}
-        total = int(rows.sum())
+        at, total = batch.scenario, spans.total
+        table: Table = {name: constant_text(text, total) for name, text in self.texts.items()}
         table |= {name: constant_number(name, value, total) for name, value in self.shared.items()}
-        table |= {name: by_piece(name, values[batch.scenario], rows) for name, values in self.numbers.items()}
-        table["accelerator_count"] = by_piece("accelerator_count", batch.accelerator_count, rows)
-        return table | {"point_id": self._ids(batch.scenario, rows)}
+        table |= {name: _text_by_piece(values[at], spans) for name, values in self.labels.items()}
+        table |= {name: by_piece(name, values[at], spans) for name, values in self.numbers.items()}
+        table["accelerator_count"] = by_piece("accelerator_count", batch.accelerator_count, spans)
+        return table | {"point_id": self._ids(at, spans)}
 
-    def _ids(self, scenario: Int64, rows: Int64) -> NDArray[np.uint64]:
-        ids, start = np.empty(rows.sum(), dtype=np.uint64), 0
-        for at, count in zip(scenario.tolist(), rows.tolist(), strict=True):
+    def _ids(self, scenario: Int64, spans: Spans) -> NDArray[np.uint64]:
+        ids, start = np.empty(spans.total, dtype=np.uint64), 0
+        for at, count in zip(scenario.tolist(), spans.counts, strict=True):
             first = self.next_id[at].astype(np.uint64)
             np.add(_numbers(1 << (count - 1).bit_length())[:count], first, out=ids[start : start + count])
             self.next_id[at] += count
@@ -126,11 +133,11 @@ def _lowers(ways: Int64) -> Float64:
     return ways.reshape(len(ways), -1).T.astype(np.float64)
 
 
-def _text_by_piece(values: NDArray[np.str_], rows: Int64) -> pa.DictionaryArray:
+def _text_by_piece(values: NDArray[np.str_], spans: Spans) -> pa.DictionaryArray:
     if (values == values[0]).all():
-        return constant_text(str(values[0]), int(rows.sum()))
+        return constant_text(str(values[0]), spans.total)
     words, codes = np.unique(values, return_inverse=True)
-    return pa.DictionaryArray.from_arrays(repeated(codes.astype(np.int32), rows), pa.array(words.tolist()))
+    return pa.DictionaryArray.from_arrays(repeated(codes.astype(np.int32), spans), pa.array(words.tolist()))
 
 
 def _layout_columns(batch: Batch, per_layout: Int64, total: int) -> Table:
@@ -149,28 +156,46 @@ def _level_columns(ways: Int64, way: Int64, layout_columns: Table) -> Table:
 
     `way` is the placement of each row.
     """
-    level_count = ways.shape[1] + 1
-    inside = ways.prod(axis=1)
+    lower, divisors = _ways_by_column(ways.tobytes(), ways.shape)
     table: Table = {}
-    for index, degree in enumerate(DEGREES):
-        for level in range(level_count - 1):
-            name = f"{degree}_level_{level}"
-            table[name] = _by_way(name, ways[:, level, index], way)
-        name, whole = f"{degree}_level_{level_count - 1}", layout_columns[degree]
-        table[name] = whole if (inside[:, index] == 1).all() else _quotient(name, whole, inside[:, index], way)
+    for name, values in lower.items():
+        is_same = isinstance(values, int)
+        table[name] = constant_number(name, values, len(way)) if is_same else np.take(values, way, mode="clip")
+    for degree, divisor in divisors.items():
+        whole = layout_columns[degree]
+        table[f"{degree}_level_{ways.shape[1]}"] = whole if divisor is None else _quotient(whole, divisor, way)
     return table
 
 
-def _by_way(name: str, values: Int64, way: Int64) -> Any:
-    if is_one(values):
-        return constant_number(name, values[0], len(way))
-    return np.take(as_stored(name, values), way, mode="clip")
+@lru_cache(maxsize=64)
+def _ways_by_column(
+    ways: bytes, shape: tuple[int, ...]
+) -> tuple[dict[str, int | NDArray[Any]], dict[str, tuple[Any, NDArray[Any]] | None]]:
+    """Return (degrees on the lower levels, by column; how to take what is below the top out of each degree, if any)."""
+    table = np.frombuffer(ways, dtype=np.int64).reshape(shape)
+    inside = table.prod(axis=1)
+    lower: dict[str, int | NDArray[Any]] = {}
+    divisors: dict[str, tuple[Any, NDArray[Any]] | None] = {}
+    for index, degree in enumerate(DEGREES):
+        for level in range(shape[1]):
+            name, values = f"{degree}_level_{level}", table[:, level, index]
+            lower[name] = int(values[0]) if is_one(values) else as_stored(name, np.ascontiguousarray(values))
+        divisors[degree] = _divisor(inside[:, index], stored_type(degree))
+    return lower, divisors
 
 
-def _quotient(name: str, whole: Any, inside: Int64, way: Int64) -> NDArray[Any]:
-    """Return what is left of whole numbers, which the part inside divides; by powers of two it takes a tenth of it."""
-    whole = whole.to_numpy() if isinstance(whole, pa.Array) else whole
+def _divisor(inside: Int64, stored: np.dtype[Any]) -> tuple[Any, NDArray[Any]] | None:
+    """Return the operation and its operands that divide by numbers; by powers of two it takes a tenth of the time."""
+    if (inside == 1).all():
+        return None
     if (inside & (inside - 1) == 0).all():
-        bits = np.rint(np.log2(inside)).astype(whole.dtype)
-        return np.right_shift(whole, np.take(bits, way, mode="clip"))
-    return np.floor_divide(whole, np.take(as_stored(name, inside), way, mode="clip"))
+        return np.right_shift, np.rint(np.log2(inside)).astype(stored)
+    return np.floor_divide, inside.astype(stored)
+
+
+def _quotient(whole: Any, divisor: tuple[Any, NDArray[Any]], way: Int64) -> NDArray[Any]:
+    """Return what is left of whole numbers, which the part inside divides."""
+    operation, operands = divisor
+    whole = whole.to_numpy() if isinstance(whole, pa.Array) else whole
+    inside = np.take(operands, way, mode="clip")
+    return operation(whole, inside, out=inside)

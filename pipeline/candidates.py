@@ -17,7 +17,7 @@ from models.evaluate import layouts_at_once
 from models.outcome import Outcome
 from models.packing import DEGREES, field_names, layout_names
 from pipeline.block import Block
-from pipeline.candidate_columns import is_one
+from pipeline.candidate_columns import as_stored, is_one
 from pipeline.candidate_rows import Batch, Rows
 from pipeline.distinct import PER_SCENARIO
 from pipeline.layouts import SearchRules, Shape, placements, used_group_ranks
@@ -73,9 +73,10 @@ def candidate_tables(
     rows = Rows(
         scenarios=scenarios,
         physics=physics.physics,
-        texts={name: np.full(len(ids), text) for name, text in block_texts(block).items()} | block.labels(ids - offset),
+        texts=block_texts(block),
+        labels=block.labels(ids - offset),
         shared={name: values[0] for name, values in numbers.items() if is_one(values)},
-        numbers={name: values for name, values in numbers.items() if not is_one(values)},
+        numbers={name: as_stored(name, values) for name, values in numbers.items() if not is_one(values)},
         economics=np.stack([columns[name] for name in field_names(Economics)]),
         next_id=ids << POINT_BITS,
     )

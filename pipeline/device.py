@@ -21,6 +21,9 @@ SINGLE_THREAD = {
 }
 MALLOC_TRIM_THRESHOLD, MALLOC_MMAP_THRESHOLD = -1, -3  # glibc's mallopt
 KEPT_BYTE = 1 << 30
+MADV_HUGEPAGE = 14  # Linux's madvise
+PAGE_BYTE = 1 << 21
+LARGE_PAGES_BYTE = 1 << 28  # about what a worker holds of its rows
 GARBAGE_OBJECTS = 50_000
 """Objects made between two looks for unreachable cycles (Python's own: 700). Imports, composing and tracing make
 hundreds of thousands that stay; looking through them again and again took a tenth of a start. A search makes no cycles.
@@ -97,12 +100,22 @@ def single_thread_environment() -> dict[str, str]:
 
 
 def keep_memory() -> None:
-    """Have the C library keep freed memory: most of the cost of large arrays is the system's handing out of pages."""
+    """Have the C library keep freed memory, in large pages where the system has them.
+
+    Most of the cost of large arrays is the system's handing out of pages, and looking up where small ones lie.
+    """
     import ctypes
 
     try:
         libc = ctypes.CDLL("libc.so.6")
         libc.mallopt(MALLOC_MMAP_THRESHOLD, KEPT_BYTE)
         libc.mallopt(MALLOC_TRIM_THRESHOLD, KEPT_BYTE)
+        libc.malloc.restype = ctypes.c_void_p
+        libc.malloc.argtypes, libc.free.argtypes = [ctypes.c_size_t], [ctypes.c_void_p]
+        libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
     except (OSError, AttributeError):  # another C library: slower, no different
         return
+    if room := libc.malloc(LARGE_PAGES_BYTE):  # addresses: nothing is taken until it is written to
+        first = -(-room // PAGE_BYTE) * PAGE_BYTE
+        libc.madvise(first, room + LARGE_PAGES_BYTE - first, MADV_HUGEPAGE)
+        libc.free(room)

@@ -17,6 +17,7 @@ from models.evaluate_layouts import transformer_layout_outcomes
 from models.packing import field_names, pack, transformer_scenario_names
 from pipeline.block import Block
 from pipeline.candidate_columns import (
+    Spans,
     Table,
     constant_number,
     constant_text,
@@ -131,7 +132,7 @@ def _layout_tables(one: _Scenario, entry: CalibratedEntry) -> Iterator[Table]:
             has_ended = has_ended or bool(feasible.any())
             table |= _layout_columns(one.shape, count, entry.rules, start, start + step)
             table["accelerator_count"] = constant_number("accelerator_count", count, len(feasible))
-            table |= costs_of_runs(economics, np.array([count]), np.array([len(feasible)]), table["run_time_s"])
+            table |= costs_of_runs(economics, np.array([count]), Spans(np.array([len(feasible)])), table["run_time_s"])
             yield table
         count *= 2
 

@@ -90,13 +90,16 @@ def test_all_placements_of_a_scenario_are_its_points_one_by_one():
     found = candidates()
     points = found.points[:, :300]
     layouts = points[found.scenario_rows :]
-    fields, by_layout, divides = placement_outcomes(points, found.lowers, found.physics, LEVELS)
+    fields, by_layout, divides, per_layout = placement_outcomes(points, found.lowers, found.physics, LEVELS)
     layout, way = np.nonzero(divides)
+    assert (per_layout == divides.sum(axis=1)).all()
     lower = found.lowers[:, way]
     top = layouts[:5, layout] / lower
     expected = outcomes(np.concatenate([points[:, layout], lower, top]), found.physics, LEVELS)
     for name, values in fields.items():
         np.testing.assert_allclose(values[layout, way], expected[name], rtol=COMPILED)
+    utilisation = by_layout.pop("ideal_step_time_s")[layout] / fields["step_time_s"][layout, way]
+    np.testing.assert_allclose(utilisation, expected["model_flop_utilisation_fraction"], rtol=COMPILED)
     for name, values in by_layout.items():
         np.testing.assert_allclose(values[layout], expected[name], rtol=COMPILED)
 
@@ -121,7 +124,7 @@ def test_every_placement_that_divides_is_found(part):
     for further in (0, 1):
         points[row] = part * np.arange(1.0, 65.0) + further
         is_whole = np.full(64, part == 1 or not further)
-        _, _, divides = placement_outcomes(points, lower, found.physics, LEVELS)
+        _, _, divides, _ = placement_outcomes(points, lower, found.physics, LEVELS)
         assert (divides[:, 0] == is_whole).all() and not divides[:, 1:].any()
         assert (np.isfinite(placed_steps(points, lower, found.physics, LEVELS)[0][:, 0]) == is_whole).all()
         assert (np.isfinite(best_placements(points, lower, found.physics, LEVELS)[0]) == is_whole).all()

@@ -5,7 +5,7 @@ from functools import lru_cache
 import numpy as np
 import pytest
 
-from pipeline.candidate_columns import CHUNK_ROWS, LONG_RUN, by_piece, repeated, sealed
+from pipeline.candidate_columns import CHUNK_ROWS, LONG_RUN, Spans, by_piece, repeated, sealed
 from pipeline.config import compose_study
 from pipeline.grid import Grid, build_grid
 from pipeline.layouts import divisors
@@ -159,7 +159,7 @@ def test_placements_are_counted_as_enumerated():
 @pytest.mark.parametrize("values", [[1.5, np.nan, 3.0], [1, 2, 3]])
 def test_long_runs_are_those_of_numpy(values: list[float], rows: list[int]):
     numbers, counts = np.array(values), np.array(rows)
-    found = repeated(numbers, counts)
+    found = repeated(numbers, Spans(counts))
     assert found.dtype == numbers.dtype
     np.testing.assert_array_equal(found, np.repeat(numbers, counts))
 
@@ -168,7 +168,7 @@ def test_long_runs_are_those_of_numpy(values: list[float], rows: list[int]):
 @pytest.mark.parametrize("values", [[1.5e9, np.nan, 3e9], [1.5e9, 2e9, 2e9], [np.nan] * 3])
 def test_a_number_of_each_piece_is_in_all_its_rows(values: list[float], rows: list[int]):
     """By one array or, where pieces are long, by chunks that share a short one: a missing number is a null in both."""
-    column = sealed({"it": by_piece("training_flop", np.array(values), np.array(rows))})["it"]
+    column = sealed({"it": by_piece("training_flop", np.array(values), Spans(np.array(rows)))})["it"]
     expected = np.repeat(values, rows)
     assert len(column) == sum(rows) and column.null_count == np.isnan(expected).sum()
     np.testing.assert_array_equal(column.to_numpy(zero_copy_only=False), expected)
