@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeline import device
 from pipeline.errors import UserError
+from pipeline.execution import Execution
 from pipeline.store import PartWriter
 from pipeline.store_files import is_remote
 
@@ -37,24 +38,35 @@ def _grid(study: "StudyConfig") -> Any:
     return _grids[key]
 
 
-def run_ray(
-    study: "StudyConfig", units: Sequence[range], writer: PartWriter, on_done: Callable[[range, int], None]
-) -> None:
-    """Run units on a Ray cluster: the one at `runner=ray://host:port`, else the one that is up, else one made here."""
+def connect(execution: Execution) -> Any:
+    """Return Ray, connected: to the cluster at `runner=ray://host:port`, the one that is up, or one made here.
+
+    Ray forks to start one, so this comes before JAX has threads: a fork of a process with threads may never return.
+    """
     try:
         import ray  # pyright: ignore[reportMissingImports]  an extra
     except ImportError as error:
         raise UserError("config.yaml: runner = ray: Ray is not installed; pip install 'flopscape[ray]'") from error
-    address = study.execution.runner if "://" in study.execution.runner else os.environ.get("RAY_ADDRESS")
+    if ray.is_initialized():
+        return ray
+    address = execution.runner if "://" in execution.runner else os.environ.get("RAY_ADDRESS")
     root = str(Path(__file__).resolve().parents[1])
     environment = {**device.single_thread_environment(), "PYTHONPATH": os.pathsep.join([root, *_paths()])}
     ray.init(
         address=address,
-        num_cpus=None if address else study.execution.workers or None,
+        num_cpus=None if address else execution.workers or None,
         runtime_env={"env_vars": environment},
         include_dashboard=None if address else False,
         log_to_driver=False,
     )
+    return ray
+
+
+def run_ray(
+    study: "StudyConfig", units: Sequence[range], writer: PartWriter, on_done: Callable[[range, int], None]
+) -> None:
+    """Run units on a Ray cluster, and leave it."""
+    ray = connect(study.execution)
     try:
         _all(ray, study, units, _absolute(writer), on_done)
     finally:

@@ -49,6 +49,10 @@ def sweep(study: "StudyConfig", *, dry_run: bool) -> int:
     from pipeline.simulate import count
     from pipeline.sweep_run import run_study
 
+    if study.execution.is_ray and not dry_run:
+        from pipeline.runner_ray import connect
+
+        connect(study.execution)
     device.settled(study.execution.device)
     grid = build_grid(study)
     scenarios, candidates = count(grid)

@@ -238,7 +238,9 @@ def test_a_gpu_gives_the_same_answers(alone, tmp_path):
 
 def test_two_ray_workers_write_the_same_bytes(alone, tmp_path):
     pytest.importorskip("ray", reason="Ray is an extra: pip install flopscape[ray]")
-    assert run(tmp_path / "ray", "runner=ray", "workers=2") == 14
+    process = flopscape("sweep", *TINY, f"results={tmp_path / 'ray'}", "runner=ray", "workers=2")
+    out, err = process.communicate(timeout=200)
+    assert process.returncode == 0, out + err
     assert part_bytes(tmp_path / "ray") == part_bytes(alone)
 
 
