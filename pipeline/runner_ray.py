@@ -52,13 +52,19 @@ def connect(execution: Execution) -> Any:
     address = execution.runner if "://" in execution.runner else os.environ.get("RAY_ADDRESS")
     root = str(Path(__file__).resolve().parents[1])
     environment = {**device.single_thread_environment(), "PYTHONPATH": os.pathsep.join([root, *_paths()])}
-    ray.init(
-        address=address,
-        num_cpus=None if address else execution.workers or None,
-        runtime_env={"env_vars": environment},
-        include_dashboard=None if address else False,
-        log_to_driver=False,
-    )
+    try:
+        ray.init(
+            address=address,
+            num_cpus=None if address else execution.workers or None,
+            runtime_env={"env_vars": environment},
+            include_dashboard=None if address else False,
+            log_to_driver=False,
+        )
+    except (OSError, RuntimeError, ValueError) as error:  # ConnectionError and TimeoutError are OSErrors
+        where = f"no cluster at {address}" if address else "no cluster could be started here"
+        words = " ".join(str(error).split())[:200]
+        remedy = "start one with `ray start --head`" if address else "choose runner=local"
+        raise UserError(f"config.yaml: runner = {execution.runner}: {where}: {words}; {remedy}") from error
     return ray
 
 

@@ -244,6 +244,19 @@ def test_two_ray_workers_write_the_same_bytes(alone, tmp_path):
     assert part_bytes(tmp_path / "ray") == part_bytes(alone)
 
 
+def test_a_ray_cluster_that_is_not_there_is_one_line(tmp_path, monkeypatch):
+    ray = pytest.importorskip("ray", reason="Ray is an extra: pip install flopscape[ray]")
+
+    def unreachable(**_: object) -> None:
+        raise ConnectionError("connection\ntimeout")
+
+    monkeypatch.setattr(ray, "init", unreachable)
+    with pytest.raises(
+        UserError, match="runner = ray://nowhere:1: no cluster at ray://nowhere:1: connection timeout; start"
+    ):
+        run(tmp_path / "ray", "runner=ray://nowhere:1")
+
+
 def test_submitit_runs_shards_as_jobs(alone, tmp_path):
     pytest.importorskip("hydra_plugins.hydra_submitit_launcher", reason="an extra: pip install flopscape[slurm]")
     folder = tmp_path / "shards"
