@@ -5,14 +5,14 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent.parent
+from tests.pipeline.command import flopscape, part_bytes
+
 KILLS = int(os.environ.get("FLOPSCAPE_KILLS", "50"))
 WITH_WORKERS = 6  # so many of the kills hit a run of several processes
 LANES = 2  # folders that are worked on at once
@@ -28,29 +28,14 @@ os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
 """  # the limit is set by the process itself: a function called between fork and exec could hang, with JAX's threads
 
 
-def start(folder: Path, *more: str, first: str = "", **how) -> subprocess.Popen:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    prologue = ["-c", first] if first else []
-    command = [sys.executable, *prologue, "-m", "pipeline.cli", "sweep", *STUDY, f"results={folder}", *more]
-    return subprocess.Popen(
-        command,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        **how,
-    )
+def start(folder: Path, *more: str, **how) -> subprocess.Popen:
+    return flopscape("sweep", *STUDY, f"results={folder}", *more, **how)
 
 
 def finish(folder: Path, *more: str, **how) -> tuple[int, str]:
     process = start(folder, *more, **how)
     _, err = process.communicate(timeout=120)
     return process.returncode, err
-
-
-def part_bytes(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("points/**/*.parquet")}
 
 
 @pytest.fixture(scope="module")

@@ -2,8 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -19,8 +17,8 @@ from pipeline.runner_worker import overlapped
 from pipeline.simulate import work_units
 from pipeline.store import PartWriter
 from pipeline.sweep_run import run_study
+from tests.pipeline.command import ROOT, flopscape, part_bytes
 
-ROOT = Path(__file__).parent.parent.parent
 TINY = ["hardware=epoch_h100_sxm", "model=epoch_dense", "topology=vendor", "study=reference_model"]
 TINY += ["run.training_flop_maximum=3e26", "unit_scenarios=2", "keep=top:2"]
 
@@ -34,29 +32,11 @@ def run(folder: Path, *overrides: str) -> int | None:
     return run_study(study, build_grid(study))
 
 
-def part_bytes(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("points/**/*.parquet")}
-
-
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("alone") / "run"
     assert run(folder, "workers=1") == 14
     return folder
-
-
-def flopscape(*argv: str, **more) -> subprocess.Popen:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", "pipeline.cli", *argv]
-    return subprocess.Popen(
-        command,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        **more,
-    )
 
 
 def alive(group: int) -> bool:
