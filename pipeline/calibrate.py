@@ -1,5 +1,6 @@
 """`flopscape calibrate`: fit the model's global constants on published runs, and say how well it does on others."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from pipeline.arguments import Parser
 from pipeline.calibrate_fit import Float64, Mask, Problem, fit, folds, packed
 from pipeline.calibrate_memory import memory_folds, memory_problem
-from pipeline.calibrate_priors import TIME_PRIORS, source_group
+from pipeline.calibrate_priors import TIME_PRIORS, Prior, source_group
 from pipeline.calibrate_write import Fitted, write_constants
 from pipeline.catalogue import CONF_DIRECTORY, read_yaml
 from pipeline.errors import UserError
@@ -46,8 +47,10 @@ def load_preset(path: Path = PRESET) -> CalibratedEntry:
     return load_calibrated(read_yaml(path), f"physics/{path.name}", path.stem)
 
 
-def calibrate(runs: Runs, constants: Mapping[str, float]) -> Calibration:
-    """Return constants fitted on all runs, their range over folds, and how each test predicts."""
+def time_problem(
+    runs: Runs, constants: Mapping[str, float], priors: Mapping[str, Prior] = TIME_PRIORS
+) -> tuple[Problem, pl.DataFrame]:
+    """Return the fit of step times, and what is known of the runs that have one. Raises UserError if too few do."""
     is_timed = runs.about["measured_step_s"].is_not_null().to_numpy()
     about = runs.about.filter(pl.Series(is_timed))
     is_used = (about["aside"] == "").to_numpy()
@@ -60,8 +63,15 @@ def calibrate(runs: Runs, constants: Mapping[str, float]) -> Calibration:
         families=families,
         is_used=is_used,
         constants=constants,
-        priors=TIME_PRIORS,
+        priors=priors,
     )
+    return problem, about
+
+
+def calibrate(runs: Runs, constants: Mapping[str, float]) -> Calibration:
+    """Return constants fitted on all runs, their range over folds, and how each test predicts."""
+    problem, about = time_problem(runs, constants)
+    families, is_used = problem.families, problem.is_used
     whole = fit(problem, np.ones(len(families), dtype=bool), iterations=WHOLE_ITERATIONS)
     sources = np.array([source_group(each) for each in families])
     by_family, family_fits = folds(families, refit_from(problem, whole, FAMILY_ITERATIONS), problem.predicted)
@@ -146,8 +156,23 @@ def as_text(result: Calibration) -> str:
     return "\n".join(lines)
 
 
+def report_without(runs: Runs, names: Sequence[str], *, as_json: bool) -> None:
+    """Print the errors of the model without effects, each as soon as it is known; nothing is written."""
+    from pipeline.calibrate_ablation import ablation, chosen_effects, heading, line
+
+    effects, found = chosen_effects(names), []
+    if not as_json:
+        print(heading(), flush=True)
+    for row in ablation(runs, load_preset().constants, effects):
+        found.append(row)
+        if not as_json:
+            print(line(row), flush=True)
+    if as_json:
+        print(json.dumps(found, indent=1, allow_nan=False))
+
+
 def main(argv: list[str]) -> int:
-    """Run `flopscape calibrate [--runs FILE] [--out FILE]`."""
+    """Run `flopscape calibrate [--runs FILE] [--out FILE | --without EFFECT ... [--json]]`."""
     parser = Parser(
         prog="flopscape calibrate",
         description="Fit the calibrated model's constants on measured runs; a minute or two.",
@@ -155,10 +180,26 @@ def main(argv: list[str]) -> int:
     parser.add_argument(
         "--runs", type=Path, default=PUBLISHED_RUNS, help="a table of runs; the published ones if left out"
     )
-    parser.add_argument("--out", type=Path, default=PRESET, help="the physics file to write; conf's own if left out")
+    parser.add_argument("--out", type=Path, help=f"the physics file to write; conf's own, {PRESET.name}, if left out")
+    parser.add_argument(
+        "--without",
+        action="append",
+        metavar="EFFECT",
+        help="write nothing: say how far off the model is, fitted again without an effect (all: each in turn)",
+    )
+    parser.add_argument("--json", action="store_true", help="with --without: print JSON")
     options = parser.parse_args(argv)
-    result = calibrate(read_runs(options.runs), load_preset().constants)
+    if options.json and not options.without:
+        raise UserError("command line: --json: only with --without EFFECT; the fitted constants are written as YAML")
+    if options.out and options.without:
+        raise UserError("command line: --out: --without writes no constants; leave one of them out")
+    runs = read_runs(options.runs)
+    if options.without:
+        report_without(runs, options.without, as_json=options.json)
+        return 0
+    result = calibrate(runs, load_preset().constants)
     print(as_text(result))
-    write_constants(PRESET, options.out, result.fitted)
-    print(f"\nwritten: {options.out}")
+    out = options.out or PRESET
+    write_constants(PRESET, out, result.fitted)
+    print(f"\nwritten: {out}")
     return 0
