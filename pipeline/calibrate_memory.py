@@ -8,7 +8,7 @@ from scipy.optimize import least_squares
 
 from pipeline.calibrate_fit import Float64, Mask, Problem, folds, packed
 from pipeline.calibrate_priors import MEMORY_PRIORS
-from pipeline.runs import Runs, with_full_recompute
+from pipeline.runs import Runs, with_least_memory
 
 VALUE_SCALE, VALUE_WEIGHT = 0.05, 1.0  # log error of a printed peak that counts as one
 OVER_SCALE, OVER_MARGIN, OVER_WEIGHT = 0.004, 0.004, 0.5  # a run that ran must fit, or nearly nothing else matters
@@ -71,7 +71,7 @@ def memory_problem(runs: Runs, constants: Mapping[str, float]) -> MemoryProblem:
     )
     return MemoryProblem(
         published=published,
-        recomputed=replace(published, points=packed(with_full_recompute(runs))),
+        recomputed=replace(published, points=packed(with_least_memory(runs))),
         capacity=about["capacity_byte"].to_numpy(),
         has_value=has_value,
         is_ran=~is_oom & has_layout,

@@ -197,14 +197,20 @@ def about_frame(about: list[dict[str, Any]]) -> pl.DataFrame:
     return pl.DataFrame([{name: each[name] for name in schema} for each in about], schema=schema)
 
 
-def with_full_recompute(runs: Runs) -> Columns:
-    """Return the columns with all recomputed where the share is unpublished: the least memory it may have had."""
-    is_unsure = np.array(["recompute" in flags for flags in runs.about["flags"].to_list()], dtype=bool)
-    if not len(is_unsure):
+def with_least_memory(runs: Runs) -> Columns:
+    """Return the columns with the least memory that the runs may have had, where what decides it is unpublished.
+
+    All recomputed where the share is unknown, and microbatches of one sequence where their size is.
+    """
+    flags = runs.about["flags"].to_list()
+    if not flags:
         return runs.columns
+    is_unsure = np.array(["recompute" in each for each in flags])
     is_unsure |= runs.columns["stored_activation_fraction"] == PYTORCH_SELECTIVE[-1]
-    full = {
+    least = {
         name: np.where(is_unsure, 1.0 - none, runs.columns[name])
         for name, none in zip(RECOMPUTE_FIELDS, NONE, strict=True)
     }
-    return runs.columns | full
+    size, count = runs.columns["microbatch_sequence"], runs.columns["microbatch_count"]
+    smallest = np.where(["microbatch" in each for each in flags], np.minimum(size, 1.0), size)
+    return runs.columns | least | {"microbatch_sequence": smallest, "microbatch_count": count * size / smallest}

@@ -3,8 +3,9 @@
 heads: d_model / 128. d_ff: 4 d_model, gated 8/3 of it to the next 256. batch: microbatch x data ranks.
 layout: no tensor degree published, all degrees 1. dp: accelerators / (tp pp cp).
 microbatch: the largest of at most 8,192 tokens that divides the batch of a data rank; torchtitan with a pipeline as
-many microbatches as stages. vpp: 1; called interleaved 2; NeMo and Megatron-Bridge chunks of 4 layers where that
-divides. zero: stage 1 for DeepSpeed and vendor stacks, else 0. sp: on for vendor stacks and torchtitan where tp > 1.
+many microbatches as stages. vpp: 1; called interleaved 2; vendor stacks, Megatron since 2023 and stacks without a rule
+chunks of 4 layers where that divides. zero: stage 1 for DeepSpeed and vendor recipes, else 0. sp: where tp > 1, on for
+those, torchtitan and XLA.
 cp: a ring; framework or notes say Ulysses, an all-to-all. ep: as many as experts, data ranks and domain allow.
 recompute: none (memory: between none and full).
 (L + 2) divisible by pp x vpp while L is not: embedding and logits count as a layer each.

@@ -55,10 +55,16 @@ class Stack:
 
 VENDOR_WHY = (
     "Fused kernels, attention written for each chip, half the host cost, gradients accumulated in 32 bits, "
-    "sequence parallelism and overlapped sends by default (Megatron-Core documentation)."
+    "sequence parallelism, interleaved pipelines and overlapped sends by default (Megatron-Core documentation)."
 )
-VENDOR: dict[str, Any] = {"attention": OWN, "has_sequence_parallel": True, "pipeline_exposed_ratio": 0.3}
-RECIPE: dict[str, Any] = {**VENDOR, "sharding_stage": 1.0, "chunk_layer_count": 4.0}
+CHUNK_LAYERS = 4.0  # the usual chunk of NeMo's and Megatron-Bridge's recipes
+VENDOR: dict[str, Any] = {
+    "attention": OWN,
+    "has_sequence_parallel": True,
+    "pipeline_exposed_ratio": 0.3,
+    "chunk_layer_count": CHUNK_LAYERS,
+}
+RECIPE: dict[str, Any] = {**VENDOR, "sharding_stage": 1.0}
 EAGER: dict[str, Any] = {"is_eager": True, "host_ratio": 1.0}
 LATE_REDUCTION: dict[str, Any] = {"is_reduction_overlapped": False, "has_dropout": True}
 DEEPSPEED: dict[str, Any] = {
@@ -79,6 +85,7 @@ STACKS = (
         attention=OWN,
         host_ratio=0.0,
         gradient_byte=2.0,
+        has_sequence_parallel=True,  # GSPMD shards the residual stream over the axis that splits the weights
     ),
     Stack(
         id="llm_c",
@@ -208,7 +215,10 @@ STACKS = (
     Stack(
         id="other",
         names=("",),
-        why="A stack nobody has a rule for: eager PyTorch that overlaps; flash kernels for new chips from 2025.",
+        why="A stack nobody has a rule for: eager PyTorch that overlaps; flash kernels for new chips from 2025. "
+        "Those that split layers do as Megatron has since 2023: with sequence parallelism, in interleaved pipelines.",
+        has_sequence_parallel=True,
+        chunk_layer_count=CHUNK_LAYERS,
         is_eager=True,
         compiled_words=("compile", "nanochat"),
         generic_until=2025,

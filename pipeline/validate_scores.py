@@ -11,7 +11,7 @@ from models.packing import field_names, pack, transformer_names
 from models.transformer_outcome import TransformerOutcome
 from models.transformer_point import Constants
 from pipeline.run_scores import score
-from pipeline.runs import ASIDE_RULES, Runs, with_full_recompute
+from pipeline.runs import ASIDE_RULES, Runs, with_least_memory
 
 NOT_PARTS = ("step_time_s",)
 PARTS = tuple(name for name in field_names(TransformerOutcome) if name.endswith("_time_s") and name not in NOT_PARTS)
@@ -32,7 +32,7 @@ def predicted_frame(runs: Runs, constants: Constants) -> pl.DataFrame:
     """
     columns = runs.columns or {name: np.zeros(0) for name in transformer_names()}
     outcome = transformer_outcomes(pack(columns, transformer_names()), constants)
-    least = transformer_outcomes(pack({**columns, **with_full_recompute(runs)}, transformer_names()), constants)
+    least = transformer_outcomes(pack({**columns, **with_least_memory(runs)}, transformer_names()), constants)
     about = runs.about
     return about.with_columns(
         *(pl.Series(name, outcome[name]) for name in ("step_time_s", *PARTS, "memory_byte")),
@@ -76,8 +76,8 @@ def memory_score(frame: pl.DataFrame) -> Scores:
 def oom_counts(frame: pl.DataFrame) -> Scores:
     """Return how many runs that ended out of memory are predicted so, how many not, and how many others are.
 
-    A run whose recomputation is unpublished is a false alarm only if it would not fit with everything recomputed. Left
-    out: rows without a layout and rows with state outside the accelerator.
+    A run whose recomputation or microbatch is unpublished is a false alarm only if it would not fit with everything
+    recomputed, one sequence at a time. Left out: rows without a layout and rows with state outside the accelerator.
     """
     known = frame.filter("has_known_memory")
     is_oom = pl.col("status") == "oom"

@@ -10,7 +10,7 @@ import pytest
 from models.packing import transformer_names
 from pipeline.catalogue import read_entries
 from pipeline.errors import UserError
-from pipeline.runs import read_runs
+from pipeline.runs import read_runs, with_least_memory
 from pipeline.runs_chips import ALIASES, VARIANTS, chip_of, plain_name, published_port_byte_per_s
 from pipeline.runs_stacks import STACKS
 from pipeline.runs_table import NEEDED, PUBLISHED_RUNS
@@ -210,6 +210,43 @@ def test_stack_of_a_run(tmp_path: Path, framework: str, year: str, stack: str) -
 def test_a_tpu_runs_what_xla_compiles(tmp_path: Path) -> None:
     runs = read_runs(written(tmp_path, {"framework": "Brand New Trainer 1", "gpu": "TPU v4"}))
     assert runs.about["stack"].to_list() == ["xla"]
+
+
+PIPED = {"n_layers": "96", "tp": "8", "pp": "12", "dp": "16", "num_gpus": "1536", "global_batch_sequences": "768"}
+PIPED |= {"zero_stage_or_fsdp": "zero1", "sequence_parallel": "", "vpp": ""}
+
+
+@pytest.mark.parametrize(
+    ("framework", "year", "gpu", "chunks", "sequence_ranks"),
+    [
+        ("Megatron-LM", "2024", "h100_sxm", 2.0, 8.0),  # 96 / (12 x 4)
+        ("our own", "2024", "h100_sxm", 2.0, 8.0),
+        ("our own", "2021", "a100_sxm_80gb", 1.0, 1.0),
+        ("Megatron-LM", "2022", "a100_sxm_80gb", 1.0, 1.0),
+        ("DeepSpeed", "2024", "h100_sxm", 1.0, 1.0),
+        ("MaxText", "2024", "tpu_v5p", 1.0, 8.0),
+    ],
+)
+def test_layers_are_split_as_was_usual(
+    tmp_path: Path, framework: str, year: str, gpu: str, chunks: float, sequence_ranks: float
+) -> None:
+    """Interleaving and sequence parallelism that nobody published: since 2023 as Megatron-Core does, and flagged."""
+    row = {**PIPED, "framework": framework, "year": year, "gpu": gpu}
+    runs = read_runs(written(tmp_path, row, {**row, "vpp": "8", "sequence_parallel": "false"}))
+    assert runs.columns["interleave_ratio"].tolist() == [chunks, 8.0]
+    assert runs.columns["sequence_ranks"].tolist() == [sequence_ranks, 1.0]
+    assert [[each for each in flags if each in ("vpp", "sp")] for flags in runs.about["flags"]] == [["vpp", "sp"], []]
+
+
+def test_the_least_memory_a_run_may_have_had(tmp_path: Path) -> None:
+    """Unpublished microbatch: one sequence, as many tokens in all; unpublished recomputation: all of it."""
+    unsure = {"microbatch_sequences": "", "recompute": "", "global_batch_sequences": "512", "seq_len": "2048"}
+    runs = read_runs(written(tmp_path, {}, unsure))
+    least = with_least_memory(runs)
+    assert runs.columns["microbatch_sequence"].tolist() == [1.0, 4.0] and runs.columns["microbatch_count"][1] == 2.0
+    assert least["microbatch_sequence"].tolist() == [1.0, 1.0] and least["microbatch_count"].tolist() == [2.0, 8.0]
+    assert least["recompute_matmul_fraction"].tolist() == [0.0, 1.0]
+    assert least["stored_activation_fraction"].tolist() == [1.0, 0.0]
 
 
 def test_ulysses_is_an_all_to_all(tmp_path: Path) -> None:
