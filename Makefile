@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+REMOTE := $(VENV)/.remote
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
@@ -15,7 +16,7 @@ help: ## show these lines
 sweep: $(READY) ## the main job: GTX 580 against modern chips, tables here and a report in outputs/
 	$(BIN)/flopscape sweep $(ARGS)
 
-test: lint ## lint, formatting, types, import contracts, tests
+test: lint $(REMOTE) ## lint, formatting, types, import contracts, tests
 	$(BIN)/python -m pytest $(ARGS)
 
 lint: $(READY) ## lint, formatting, types and import contracts alone
@@ -34,7 +35,7 @@ readme: $(READY) ## renew the outputs and the table of columns in README.md
 
 lock: ## renew requirements.lock from the bounds in pyproject.toml
 	rm -rf .venv-lock && $(PYTHON) -m venv .venv-lock
-	.venv-lock/bin/pip install --quiet -e '.[dev]'
+	.venv-lock/bin/pip install --quiet -e '.[dev,remote]'
 	.venv-lock/bin/pip freeze --exclude-editable --exclude pip --exclude setuptools > requirements.lock
 	rm -rf .venv-lock
 
@@ -48,3 +49,8 @@ $(READY): pyproject.toml requirements.lock
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --constraint requirements.lock -e '.[dev]'
 	@touch $@
+
+# Ray, Slurm's launcher and a server for S3, which the tests use where they are; nothing else needs them.
+$(REMOTE): $(READY)
+	@$(BIN)/pip install --quiet --constraint requirements.lock -e '.[remote]' && touch $@ || \
+		echo "Ray, submitit and moto cannot be installed here: their tests will be skipped" >&2
