@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from pipeline.accelerators import accelerator_fields, capacity_byte
 from pipeline.catalogue import Chip, ModelShape, read_entries
 from pipeline.runs_chips import chip_of, precision_of, run_links
-from pipeline.runs_layout import NONE, PYTORCH_SELECTIVE, RECOMPUTE_FIELDS, known_model, run_layout, run_transformer
+from pipeline.runs_layout import known_model, run_layout, run_transformer
+from pipeline.runs_recompute import NONE, PYTORCH_SELECTIVE, RECOMPUTE_FIELDS
 from pipeline.runs_software import run_software
 from pipeline.runs_stacks import Stack, stack_of
 from pipeline.runs_table import PUBLISHED_RUNS, Row, read_runs_table
@@ -97,7 +98,7 @@ def run_inputs(
     precision = precision_of(row, chip, flags)
     links = run_links(row, chip)
     transformer = run_transformer(row, stack, known_model(row, models), flags)
-    layout = run_layout(row, stack, links["domain_ranks"], batch, flags)
+    layout = run_layout(row, stack, transformer, links["domain_ranks"], batch, flags)
     software = run_software(row, stack, year, chip, precision, layout)
     numbers = {**accelerator_fields(chip, precision), **links, **transformer, **layout, **software}
     step_s = measured_step_s(row, batch, transformer, flags)

@@ -7,7 +7,7 @@ many microbatches as stages. vpp: 1; called interleaved 2; vendor stacks, Megatr
 chunks of 4 layers where that divides. zero: stage 1 for DeepSpeed and vendor recipes, else 0. sp: where tp > 1, on for
 those, torchtitan and XLA.
 cp: a ring; framework or notes say Ulysses, an all-to-all. ep: as many as experts, data ranks and domain allow.
-recompute: none (memory: between none and full).
+recompute: `runs_recompute`.
 (L + 2) divisible by pp x vpp while L is not: embedding and logits count as a layer each.
 """
 
@@ -15,20 +15,13 @@ import re
 from collections.abc import Mapping
 
 from pipeline.catalogue import ModelShape
+from pipeline.runs_recompute import RECOMPUTE_FIELDS, matmul_parts, recomputation
 from pipeline.runs_stacks import Stack
 from pipeline.runs_table import Row
 
 HEAD_WIDTH, FFN_RATIO, GATED_FFN_RATIO, FFN_MULTIPLE = 128.0, 4.0, 8.0 / 3.0, 256
 MICROBATCH_TOKEN = 8192.0
 DEFAULT_VOCABULARY, DEFAULT_TOP_K = 50000.0, 2.0
-FULL, SELECTIVE, NONE = (1.0, 1.0, 1.0, 0.0), (0.0, 1.0, 0.0, 1.0), (0.0, 0.0, 0.0, 1.0)
-PYTORCH_SELECTIVE = (0.4, 0.0, 0.4, 0.35)  # every second matmul is kept: about 0.4 of the forward again
-RECOMPUTE_FIELDS = (
-    "recompute_matmul_fraction",
-    "recompute_attention_fraction",
-    "recompute_elementwise_fraction",
-    "stored_activation_fraction",
-)
 
 
 def known_model(row: Row, models: Mapping[str, ModelShape]) -> ModelShape | None:
@@ -116,7 +109,9 @@ def attention_fields(row: Row, known: ModelShape | None, flags: list[str]) -> di
     }
 
 
-def run_layout(row: Row, stack: Stack, domain_ranks: float, batch: float, flags: list[str]) -> dict[str, float]:
+def run_layout(
+    row: Row, stack: Stack, transformer: Mapping[str, float], domain_ranks: float, batch: float, flags: list[str]
+) -> dict[str, float]:
     """Return the fields of `TransformerLayout` for a run of so many sequences a step."""
     if not row["tp"]:
         flags.append("layout")
@@ -127,7 +122,7 @@ def run_layout(row: Row, stack: Stack, domain_ranks: float, batch: float, flags:
     chunks = interleave(row, stack, flags) if pipeline > 1.0 else 1.0
     uneven = row["n_layers"] % (pipeline * chunks) and (row["n_layers"] + 2) % (pipeline * chunks) == 0
     stage, shard = sharding(row, stack, data * context, flags)
-    notes = row["notes"].lower()
+    notes, parts = row["notes"].lower(), matmul_parts(transformer)
     return {
         "tensor_ranks": tensor,
         "sequence_ranks": sequence_ranks(row, stack, flags),
@@ -144,7 +139,7 @@ def run_layout(row: Row, stack: Stack, domain_ranks: float, batch: float, flags:
         "shard_ranks": shard,
         "is_gpipe": float("gpipe" in notes),
         "bubble_ratio": 1.0 / 3.0 if "zero bubble" in notes or "zero-bubble" in notes else 1.0,
-        **dict(zip(RECOMPUTE_FIELDS, recomputation(row, stage, flags), strict=True)),
+        **dict(zip(RECOMPUTE_FIELDS, recomputation(row, stage, parts, flags), strict=True)),
     }
 
 
@@ -218,17 +213,3 @@ def expert_ranks(row: Row, data: float, domain_ranks: float, flags: list[str]) -
         return row["ep"]
     flags.append("ep")
     return min(row["n_experts"], data, domain_ranks)
-
-
-def recomputation(row: Row, stage: float, flags: list[str]) -> tuple[float, ...]:
-    """Return the shares recomputed (matmuls, attention, memory-bound kernels) and the share of activations kept."""
-    given = row["recompute"].lower()
-    is_named = any(each in given for each in ("none", "no", "off", "false", "full", "uniform", "true", "selective"))
-    if not (is_named or "offload" in given):
-        flags.append("recompute")
-        return NONE
-    if "offload" in given or ("selective" in given and stage == 3.0):
-        return PYTORCH_SELECTIVE
-    if "selective" in given:
-        return SELECTIVE
-    return FULL if any(each in given for each in ("full", "uniform", "true")) else NONE
