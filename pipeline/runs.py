@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from pipeline.accelerators import accelerator_fields, capacity_byte
 from pipeline.catalogue import Chip, ModelShape, read_entries
 from pipeline.runs_chips import chip_of, precision_of, run_links
-from pipeline.runs_layout import known_model, run_layout, run_transformer
+from pipeline.runs_layout import run_layout, run_transformer
 from pipeline.runs_recompute import NONE, PYTORCH_SELECTIVE, RECOMPUTE_FIELDS
+from pipeline.runs_shape import known_model, with_known_shape
 from pipeline.runs_software import run_software
 from pipeline.runs_stacks import Stack, stack_of
 from pipeline.runs_table import PUBLISHED_RUNS, Row, read_runs_table
@@ -52,12 +53,13 @@ def read_runs(path: Path = PUBLISHED_RUNS) -> Runs:
     inputs: list[dict[str, float]] = []
     about: list[dict[str, Any]] = []
     left_out: Counter[str] = Counter()
-    for row in read_runs_table(path):
+    for printed in read_runs_table(path):
+        row, is_filled = with_known_shape(printed, models)
         reason = reason_to_leave_out(row, chips)
         if reason:
             left_out[reason] += 1
             continue
-        numbers, told = run_inputs(row, chips, models)
+        numbers, told = run_inputs(row, chips, models, ["shape"] if is_filled else [])
         inputs.append(numbers)
         about.append(told)
     names = inputs[0] if inputs else {}
@@ -69,7 +71,8 @@ def reason_to_leave_out(row: Row, chips: Mapping[str, Chip]) -> str:
     """Return why the model cannot take a row, "" if it can."""
     for name in ("n_layers", "d_model", "seq_len", "num_gpus"):
         if not row[name]:
-            return f"{name} is not a number" if name in row["unreadable"] else f"{name} is not published"
+            is_wrong = f"{name} is not a number" if row[name] is None else f"{name} is zero"
+            return is_wrong if name in row["unreadable"] or row[name] == 0.0 else f"{name} is not published"
     if not row["gpu"]:
         return "gpu is not published"
     if chip_of(row["gpu"], chips) is None:
@@ -84,10 +87,10 @@ def reason_to_leave_out(row: Row, chips: Mapping[str, Chip]) -> str:
 
 
 def run_inputs(
-    row: Row, chips: Mapping[str, Chip], models: Mapping[str, ModelShape]
+    row: Row, chips: Mapping[str, Chip], models: Mapping[str, ModelShape], filled: Sequence[str]
 ) -> tuple[dict[str, float], dict[str, Any]]:
     """Return (all fields of the model's bundles, what is known of the run) of one row."""
-    flags = [f"unreadable {name}" for name in row["unreadable"]]
+    flags = [*filled, *(f"unreadable {name}" for name in row["unreadable"])]
     chip = chip_of(row["gpu"], chips)
     assert chip is not None  # rows without a chip were left out
     batch = row["global_batch_sequences"]
@@ -113,7 +116,7 @@ def run_inputs(
         "model": row["model_name"],
         "precision": row["precision"].lower() or precision,
         "group": group_of(transformer, precision),
-        "status": row["status"].lower() or "ok",
+        "status": row["status"],
         "measured_step_s": step_s,
         "measured_byte": measured_byte(row, stack),
         "capacity_byte": capacity_byte(chip),
@@ -129,7 +132,7 @@ def group_of(transformer: Mapping[str, float], precision: str) -> str:
     """Return the group that a run is scored in."""
     if transformer["expert_count"] > 0.0:
         return "moe"
-    return {"fp8": "dense_fp8", "fp4": "dense_fp4"}.get(precision, "dense_16bit")
+    return {"fp8": "dense_fp8", "int8": "dense_fp8", "fp4": "dense_fp4"}.get(precision, "dense_16bit")
 
 
 def measured_step_s(row: Row, batch: float, transformer: Mapping[str, float], flags: list[str]) -> float | None:
@@ -137,7 +140,7 @@ def measured_step_s(row: Row, batch: float, transformer: Mapping[str, float], fl
 
     Runs that ended out of memory have none.
     """
-    if row["status"].lower() not in ("ok", ""):
+    if row["status"] != "ok":
         return None
     token = batch * row["seq_len"]
     rate = row["measured_tokens_per_s_per_gpu"] or row["calc_tokens_per_s_per_gpu"]
@@ -170,7 +173,7 @@ def measured_byte(row: Row, stack: Stack) -> float | None:
 def set_aside(row: Row) -> str:
     """Return the rule by which a row contradicts itself ("" for none); such rows are neither fitted nor scored."""
     note = row["notes"]
-    if "TP*PP*DP*CP" in row["check_note"] or "does not multiply" in note:
+    if "TP*PP*DP*CP" in row["check_note"] or "does not multiply" in note or contradicts_itself(row):
         return "layout"
     if row["family"] == "bigscience_v100" and re.search("variance|CPU offload", note):
         return "network"
@@ -179,9 +182,19 @@ def set_aside(row: Row) -> str:
     return ""
 
 
+def contradicts_itself(row: Row) -> bool:
+    """Return whether printed degrees do not multiply to the accelerators, or leave a data rank without a sequence."""
+    split = (row["tp"] or 1.0) * (row["pp"] or 1.0) * (row["cp"] or 1.0)
+    is_whole = row["num_gpus"] % split == 0.0 and row["num_gpus"] >= split
+    data = row["dp"] if row["tp"] else None
+    batch = row["global_batch_sequences"]
+    return not is_whole or bool(data and (data * split != row["num_gpus"] or (batch and batch < data)))
+
+
 def has_known_memory(row: Row, flags: Sequence[str]) -> bool:
-    """Return whether a row says enough to compare its memory with the chip's: a layout, and no state elsewhere."""
-    return not ("layout" in flags or set_aside(row) == "network" or row["framework"].startswith("HF"))
+    """Return whether a row says enough to compare its memory with the chip's: a layout, and nothing kept elsewhere."""
+    is_elsewhere = set_aside(row) == "network" or "offload" in row["recompute"].lower()
+    return not ("layout" in flags or is_elsewhere or row["framework"].startswith("HF"))
 
 
 def about_frame(about: list[dict[str, Any]]) -> pl.DataFrame:
@@ -201,7 +214,8 @@ def about_frame(about: list[dict[str, Any]]) -> pl.DataFrame:
 def with_least_memory(runs: Runs) -> Columns:
     """Return the columns with the least memory that the runs may have had, where what decides it is unpublished.
 
-    All recomputed where the share is unknown, and microbatches of one sequence where their size is.
+    All recomputed where the share is unknown, microbatches of one sequence where their size is, and the optimiser
+    sharded where its sharding is.
     """
     flags = runs.about["flags"].to_list()
     if not flags:
@@ -214,4 +228,6 @@ def with_least_memory(runs: Runs) -> Columns:
     }
     size, count = runs.columns["microbatch_sequence"], runs.columns["microbatch_count"]
     smallest = np.where(["microbatch" in each for each in flags], np.minimum(size, 1.0), size)
+    stage = runs.columns["sharding_stage"]
+    least |= {"sharding_stage": np.where(["zero" in each for each in flags], np.maximum(stage, 1.0), stage)}
     return runs.columns | least | {"microbatch_sequence": smallest, "microbatch_count": count * size / smallest}

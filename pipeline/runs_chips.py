@@ -28,11 +28,18 @@ ALIASES = {
     "gb300_nvl72": ("gb300",),
     "rubin_vr200": ("vr200", "rubin"),
     "mi250x": ("mi250",),
+    "gaudi2": ("hlsgaudi2", "hl225"),
+    "gaudi3": ("hl325",),
+    "ascend910b": ("910b",),
+    "ascend910c": ("910c",),
     "trainium1": ("trn1",),
     "trainium2": ("trn2",),
     "trainium3": ("trn3",),
-    "tpu_v6e": ("trillium",),
-    "tpu_v7": ("ironwood",),
+    "tpu_v4": ("v4",),
+    "tpu_v5e": ("v5e", "tpuv5lite", "v5lite"),
+    "tpu_v5p": ("v5p",),
+    "tpu_v6e": ("v6e", "trillium"),
+    "tpu_v7": ("ironwood", "tpu7x", "v7x"),
 }
 """Entries of conf/hardware and other names for them: lower case, letters and digits only."""
 MAKERS = ("nvidia", "amd", "google", "aws", "intel", "huawei", "cloud", "tesla", "geforce", "instinct", "dgx", "hgx")
@@ -41,17 +48,25 @@ VARIANTS = {
     # Meta's Grand Teton H100: HBM2e at 2.4 TB/s, limited to 500 W (torchtitan, README of its performance results)
     "h100sxm96gb500w": {"hbm_byte": 9.6e10, "hbm_byte_per_s": 2.4e12, "tdp_w": 500.0},
 }
-PRECISIONS = {"nvfp4": "fp4", "mxfp4": "fp4", "fp4": "fp4", "mxfp8": "fp8", "fp8": "fp8", "float8": "fp8"}
-PRECISIONS |= {"bf": "bf16", "fp16": "fp16", "float16": "fp16", "half": "fp16", "tf32": "tf32", "fp32": "fp32"}
-PRECISIONS |= {"float32": "fp32"}
-BIT_PER_BYTE = 8.0
+PRECISIONS = {
+    "fp4": ("fp4", "float4"),
+    "fp8": ("fp8", "float8", "e4m3", "e5m2"),
+    "int8": ("int8", "aqt"),
+    "bf16": ("bf",),
+    "fp16": ("fp16", "float16", "half"),
+    "tf32": ("tf32", "tensorfloat"),
+    "fp32": ("fp32", "float32", "single"),
+}
+"""Formats of the linear layers, fewest bits first, and the words that name them: `bf16+fp8` and `MXFP8` are FP8."""
+BIT_PER_BYTE, GB_BYTE = 8.0, 1e9
+SAME_MEMORY_FRACTION = 0.1  # 192 GB and 180 GB are one B200, with and without what its repair blocks
 OMNI_PATH_BIT_PER_S, OMNI_PATH_PORTS = 100e9, 4.0  # the one speed Omni-Path 100 has; ports of a Jean Zay node
 FALLBACK_BYTE_PER_S = 12.5e9  # 100 Gb/s for each accelerator, where neither run nor catalogue knows the network
 FALLBACK_DOMAIN_RANKS = 8.0  # accelerators of a server, where neither says
 
 
 LONGER_NUMBER = re.compile(r"0|\d(?!\d)")
-"""What may not follow a chip's name: H1000 is no H100, H100 80 GB is one."""
+"""What may not follow a name that ends in a digit: H1000 is no H100, H100 80 GB is one, Ascend 910B3 is a 910B."""
 
 
 def chip_of(gpu: str, chips: Mapping[str, Chip]) -> Chip | None:
@@ -63,8 +78,21 @@ def chip_of(gpu: str, chips: Mapping[str, Chip]) -> Chip | None:
         name = name.removeprefix(stripped)
     known = {plain_name(each): each for each in chips}
     known |= {alias: chip for chip, aliases in ALIASES.items() for alias in aliases if chip in chips}
-    found = [each for each in known if name.startswith(each) and not LONGER_NUMBER.match(name.removeprefix(each))]
-    return replace(chips[known[max(found, key=len)]], **VARIANTS.get(name, {})) if found else None
+    begins = [each for each in known if name.startswith(each)]
+    found = [each for each in begins if not (each[-1].isdigit() and LONGER_NUMBER.match(name.removeprefix(each)))]
+    if not found:
+        return None
+    longest = max(found, key=len)
+    chip = chips[known[longest]]
+    return replace(chip, **(VARIANTS.get(name) or stated_memory(chip, name.removeprefix(longest))))
+
+
+def stated_memory(chip: Chip, rest: str) -> dict[str, float]:
+    """Return the memory that the rest of a name states where it is not the catalogue's: H100 94 GB, A100 64 GB."""
+    stated = re.search(r"(\d{2,3})gb", rest)
+    byte = float(stated[1]) * GB_BYTE if stated else 0.0
+    differs = abs(byte / (chip.hbm_byte or 1.0) - 1.0) > SAME_MEMORY_FRACTION
+    return {"hbm_byte": byte} if byte and differs else {}
 
 
 def plain_name(name: str) -> str:
@@ -73,9 +101,15 @@ def plain_name(name: str) -> str:
 
 
 def precision_of(row: Row, chip: Chip, flags: list[str]) -> str:
-    """Return the precision of the linear layers; what the chip lacks falls back to its 16 bits."""
+    """Return the precision of the linear layers; what the chip lacks or no word names falls back to its 16 bits.
+
+    What is called fp32 is TF32 on NVIDIA's chips that have it: the vendor's containers multiply so by default.
+    """
     given = row["precision"].lower()
-    found = next((name for prefix, name in PRECISIONS.items() if given.startswith(prefix)), "")
+    found = next((name for name, words in PRECISIONS.items() if any(each in given for each in words)), "")
+    if found == "fp32" and chip.vendor == "NVIDIA" and peak_flop_per_s(chip, "tf32"):
+        flags.append("precision")
+        return "tf32"
     if not found or not peak_flop_per_s(chip, found):
         flags.append("precision")
         found = next((name for name in ("bf16", "fp16", "fp32") if peak_flop_per_s(chip, name)), "fp32")

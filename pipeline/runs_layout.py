@@ -6,7 +6,8 @@ microbatch: the largest of at most 8,192 tokens that divides the batch of a data
 many microbatches as stages. vpp: 1; called interleaved 2; vendor stacks, Megatron since 2023 and stacks without a rule
 chunks of 4 layers where that divides. zero: stage 1 for DeepSpeed and vendor recipes, else 0. sp: where tp > 1, on for
 those, torchtitan and XLA.
-cp: a ring; framework or notes say Ulysses, an all-to-all. ep: as many as experts, data ranks and domain allow.
+cp: 1; full sharding with fewer sequences than ranks, as many as share one;
+a ring; framework or notes say Ulysses, an all-to-all. ep: as many as experts, data ranks and domain allow.
 recompute: `runs_recompute`.
 (L + 2) divisible by pp x vpp while L is not: embedding and logits count as a layer each.
 """
@@ -22,19 +23,6 @@ from pipeline.runs_table import Row
 HEAD_WIDTH, FFN_RATIO, GATED_FFN_RATIO, FFN_MULTIPLE = 128.0, 4.0, 8.0 / 3.0, 256
 MICROBATCH_TOKEN = 8192.0
 DEFAULT_VOCABULARY, DEFAULT_TOP_K = 50000.0, 2.0
-
-
-def known_model(row: Row, models: Mapping[str, ModelShape]) -> ModelShape | None:
-    """Return the catalogue's entry of a run's model: by its name, spelling aside, or by the longest it starts with.
-
-    Where only the start of the name agrees, the width must agree too: a smaller sibling is another model.
-    """
-    name = re.sub("[^a-z0-9]", "", row["model_name"].lower())
-    plain = {re.sub("[^a-z0-9]", "", each): model for each, model in models.items()}
-    if name in plain:
-        return plain[name]
-    near = [each for each, model in plain.items() if name.startswith(each) and model.d_model == row["d_model"]]
-    return plain[max(near, key=len)] if near else None
 
 
 def run_transformer(row: Row, stack: Stack, known: ModelShape | None, flags: list[str]) -> dict[str, float]:
@@ -73,11 +61,16 @@ def default_ffn_width(hidden: float, is_gated: bool, flags: list[str]) -> float:
 
 
 def attention_window(row: Row) -> tuple[float, float]:
-    """Return (window in tokens, share of the layers that have it): `alternating 128-token sliding window` is half."""
-    stated = re.search(r"(alternating )?(\d+)-token sliding window", f"{row['shape_note']} {row['notes']}")
+    """Return (window in tokens, share of the layers that have it), from the notes.
+
+    `alternating 128-token sliding window` is half, `5 of 6 layers 1024-token sliding window` five sixths.
+    """
+    share = r"(alternating |(\d+) (?:of|in) (?:every )?(\d+) layers )?"
+    stated = re.search(share + r"(\d+)-token sliding window", f"{row['shape_note']} {row['notes']}")
     if not stated:
         return row["seq_len"], 0.0
-    return float(stated[2]), 0.5 if stated[1] else 1.0
+    windowed = float(stated[2]) / float(stated[3]) if stated[2] else 0.5 if stated[1] else 1.0
+    return float(stated[4]), min(1.0, windowed)
 
 
 def attention_fields(row: Row, known: ModelShape | None, flags: list[str]) -> dict[str, float]:
@@ -115,8 +108,8 @@ def run_layout(
     """Return the fields of `TransformerLayout` for a run of so many sequences a step."""
     if not row["tp"]:
         flags.append("layout")
-    tensor, pipeline, context = row["tp"] or 1.0, row["pp"] or 1.0, row["cp"] or 1.0
-    data = data_ranks(row, flags)
+    tensor, pipeline = row["tp"] or 1.0, row["pp"] or 1.0
+    data, context = data_and_context_ranks(row, stack, batch, flags)
     share = max(1.0, batch / data)
     microbatch = microbatch_sequences(row, stack, share, flags)
     chunks = interleave(row, stack, flags) if pipeline > 1.0 else 1.0
@@ -141,6 +134,20 @@ def run_layout(
         "bubble_ratio": 1.0 / 3.0 if "zero bubble" in notes or "zero-bubble" in notes else 1.0,
         **dict(zip(RECOMPUTE_FIELDS, recomputation(row, stage, parts, flags), strict=True)),
     }
+
+
+def data_and_context_ranks(row: Row, stack: Stack, batch: float, flags: list[str]) -> tuple[float, float]:
+    """Return (data-parallel degree, context-parallel degree).
+
+    Data ranks are what the accelerators leave, or the published degree where that is no integer. A rank of full
+    sharding has a sequence at least: where the batch has fewer and no context degree is published, ranks share one.
+    """
+    data, context = data_ranks(row, flags), row["cp"] or 1.0
+    shared = data / batch
+    if row["cp"] or shared <= 1.0 or shared != int(shared) or sharding(row, stack, data, [])[0] < 3.0:
+        return data, context
+    flags.append("cp")
+    return batch, shared
 
 
 def data_ranks(row: Row, flags: list[str]) -> float:
@@ -179,37 +186,48 @@ def interleave(row: Row, stack: Stack, flags: list[str]) -> float:
 
 
 def sharding(row: Row, stack: Stack, replicas: float, flags: list[str]) -> tuple[float, float]:
-    """Return (ZeRO stage, ranks that share the weights): FSDP is stage 3, hybrid sharding shares inside a server."""
+    """Return (ZeRO stage, ranks that share the weights): FSDP is stage 3, hybrid sharding shares inside a server.
+
+    `fsdp 128` shares between 128 ranks. Words that name no stage are as if unpublished.
+    """
     given = row["zero_stage_or_fsdp"].lower()
     node = row["gpus_per_node"] or replicas
-    is_hybrid = "hsdp" in given or "hybrid" in given or "inside slice" in given
-    shard = min(node, replicas) if is_hybrid else replicas
-    if not given:
-        flags.append("zero")
-        return stack.sharding_stage, shard
-    digit = re.search(r"(?:zero|stage)[-_ ]?(?:stage)?[-_ ]?(\d)", given)
-    if "fsdp" in given or "hsdp" in given:
+    stated = re.search(r"(?:fsdp|hsdp|shard)[^0-9a-z]{1,3}(\d+)", given)
+    is_hybrid = any(each in given for each in ("hsdp", "hybrid", "inside slice"))
+    shard = min(float(stated[1]) if stated else node, replicas) if is_hybrid or stated else replicas
+    digit = re.search(r"(?:zero|stage|\bo)\D{0,8}([0-3])\b|^([0-3])(?:\.0)?$", given)
+    if "shard_grad_op" in given:
+        return 2.0, replicas
+    if any(each in given for each in ("fsdp", "hsdp", "full_shard", "hybrid_shard", "fully")):
         return 3.0, shard
     if digit:
-        return min(3.0, float(digit[1])), shard
-    return (1.0 if "distributed_optimizer" in given or "distributed optimizer" in given else 0.0), shard
+        return float(digit[1] or digit[2]), shard
+    if re.search("distributed[ _-]?optim", given):
+        return 1.0, shard
+    if not re.search(r"\b(none|no|ddp|false|off|dp)\b", given):
+        flags.append("zero")
+        return stack.sharding_stage, shard
+    return 0.0, shard
 
 
 def sequence_ranks(row: Row, stack: Stack, flags: list[str]) -> float:
     """Return the tensor degree with sequence parallelism, else 1. It came with Megatron's selective recomputation."""
     tensor, given = row["tp"] or 1.0, row["sequence_parallel"].lower()
-    if not given and tensor > 1.0:
+    is_off = given in ("false", "0", "0.0", "no", "off", "none", "disabled")
+    is_said = is_off or given in ("true", "1", "1.0", "yes", "on", "enabled", "sp")
+    if not is_said and tensor > 1.0:
         flags.append("sp")
     came_together = stack.id.startswith("megatron_lm") and row["recompute"].lower() == "selective"
-    is_on = given in ("true", "1", "1.0", "yes", "on") if given else stack.has_sequence_parallel
+    is_on = not is_off if is_said else stack.has_sequence_parallel
     return tensor if is_on or came_together else 1.0
 
 
 def expert_ranks(row: Row, data: float, domain_ranks: float, flags: list[str]) -> float:
-    """Return the ranks that share one set of experts."""
+    """Return the ranks that share one set of experts; experts that tensor ranks split (`ETP 4`) are on so many more."""
     if (row["n_experts"] or 0.0) <= 1.0:
         return 1.0
+    split = re.search(r"\b(?:etp|expert[ -]tensor[ -]parallel\w*)\W{0,3}(\d+)", row["notes"].lower())
     if row["ep"]:
-        return row["ep"]
+        return row["ep"] * (max(1.0, float(split[1])) if split else 1.0)
     flags.append("ep")
     return min(row["n_experts"], data, domain_ranks)

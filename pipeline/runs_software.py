@@ -1,5 +1,7 @@
 """From a run's stack, chip, precision and notes to the fields of `Software`."""
 
+import re
+
 from pipeline.accelerators import precision_fields
 from pipeline.catalogue import Chip
 from pipeline.runs_stacks import EARLY, OWN, UNFUSED, Stack
@@ -35,8 +37,11 @@ def kernel_fields(row: Row, stack: Stack, year: float, chip: Chip) -> dict[str, 
     elif stack.id == "torchtitan" and "eager" in notes:
         is_eager, host = True, 1.0
     is_first = stack.attention == EARLY or (is_generic and year <= FIRST_GENERATION_LAST_YEAR)
+    is_unfused = stack.attention == UNFUSED
+    if "flash" in notes and not is_volta(chip):  # what a row says of its attention goes before its stack
+        is_unfused = bool(re.search(r"\b(no|without|not|disabled?)\b[^,;.]*flash", notes))
     return {
-        "is_unfused_attention": float(stack.attention == UNFUSED or (is_generic and is_volta(chip))),
+        "is_unfused_attention": float(is_unfused or (is_generic and is_volta(chip))),
         "is_foreign_attention": float(is_generic and is_new_chip(chip) and year < stack.generic_until),
         "is_early_attention": float(is_first),
         "is_eager": float(is_eager),

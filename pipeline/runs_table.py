@@ -1,5 +1,6 @@
 """Tables of published training runs: which columns they have, and what counts as a blank cell."""
 
+import re
 import sysconfig
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -29,7 +30,14 @@ TEXTS = (
     *("notes", "derived_fields", "check_note"),
 )
 BLANK = ("", "na", "n/a", "nan", "none", "null", "-", "?", "unknown")
-WORDS = ("zero_stage_or_fsdp", "recompute")  # here `none` is an answer, not a blank
+WORDS = ("zero_stage_or_fsdp", "recompute", "sequence_parallel")  # here `none` is an answer, not a blank
+WHOLE = (
+    *("num_gpus", "n_layers", "d_model", "n_heads", "n_kv_heads", "vocab", "seq_len", "n_experts", "top_k"),
+    *("tp", "pp", "cp", "ep", "vpp"),
+)
+"""Counts that have no fractions; microbatches, batches and what is left for data ranks may have."""
+MEASUREMENTS = ("measured_step_time_s", "measured_tokens_per_s_per_gpu", "measured_peak_mem_gb")
+RAN = ("", "ok", "success", "succeeded", "completed", "complete", "pass", "passed", "done", "ran", "true")
 
 _CHECKOUT = Path(__file__).resolve().parent.parent / "tests" / "data" / "runs"
 _INSTALLED = Path(sysconfig.get_path("data")) / "share" / "flopscape" / "runs"
@@ -41,18 +49,28 @@ def read_runs_table(path: Path = PUBLISHED_RUNS) -> list[Row]:
 
     Columns that are not used are ignored; optional columns may be missing. Raises UserError in one line.
     """
-    if path.suffix not in (".csv", ".parquet"):
+    if path.suffix.lower() not in (".csv", ".parquet"):
         raise UserError(f"{path}: ending {path.suffix!r}: must be .csv or .parquet; convert the table")
     try:
-        is_csv = path.suffix == ".csv"
+        is_csv = path.suffix.lower() == ".csv"
         frame = pl.read_csv(path, infer_schema=False) if is_csv else pl.read_parquet(path).cast(pl.String)
     except (OSError, pl.exceptions.PolarsError) as error:
         reason = str(error).splitlines()[0]
         raise UserError(f"{path}: cannot be read: {reason}; name a readable table of runs") from error
+    frame = frame.rename(plain_headers(frame.columns, path))
     check_has_columns(frame.columns, path)
     if frame.is_empty():
         raise UserError(f"{path}: no rows below the header; give at least one run")
     return [_row(each, number) for number, each in enumerate(frame.iter_rows(named=True), start=1)]
+
+
+def plain_headers(columns: Sequence[str], path: Path) -> dict[str, str]:
+    """Return each header without spaces around it and in lower case. Refuses a table that has one of them twice."""
+    plain = {name: name.strip().lower() for name in columns}
+    twice = sorted({name for name in plain.values() if list(plain.values()).count(name) > 1})
+    if twice:
+        raise UserError(f"{path}: header: column {twice[0]!r} stands twice, spelling aside; keep one of them")
+    return plain
 
 
 def check_has_columns(columns: Sequence[str], path: Path) -> None:
@@ -69,9 +87,21 @@ def _row(cells: Mapping[str, str | None], number: int) -> Row:
     row |= {name: _text(cells.get(name), name) for name in TEXTS}
     row["run_id"] = row["run_id"] or f"row {number}"
     row["family"] = row["family"] or row["source"] or "none given"
+    row["status"] = _status(row["status"], [cells.get(name) or "" for name in MEASUREMENTS])
+    fractions = [name for name in WHOLE if row[name] is not None and row[name] != int(row[name])]
+    zeros = [name for name in MEASUREMENTS if row[name] == 0.0]
+    row |= dict.fromkeys([*fractions, *zeros])
     unreadable = [name for name in NUMBERS if _is_given(cells.get(name)) and row[name] is None]
     row["unreadable"] = tuple(unreadable)
     return row
+
+
+def _status(text: str, measured: Sequence[str]) -> str:
+    """Return ok, oom (also where a measurement says so), or the text as it stands: then nothing was timed."""
+    said = text.lower()
+    if any(re.search(r"\boom\b|out[ _-]of[ _-]memory", each.lower()) for each in (said, *measured)):
+        return "oom"
+    return "ok" if said in RAN else said
 
 
 def _is_given(cell: str | None) -> bool:

@@ -86,6 +86,8 @@ def test_a_blank_follows_its_rule_and_leaves_a_flag(
         ({"gpu": ""}, "gpu is not published"),
         ({"n_layers": ""}, "n_layers is not published"),
         ({"num_gpus": "many"}, "num_gpus is not a number"),
+        ({"num_gpus": "8.5"}, "num_gpus is not a number"),
+        ({"num_gpus": "0"}, "num_gpus is zero"),
         ({"global_batch_sequences": "", "microbatch_sequences": ""}, "neither global nor microbatch is published"),
         ({"notes": "IMPLAUSIBLE: above peak"}, "implausible by its own note"),
     ],
@@ -134,6 +136,11 @@ def test_only_needed_columns_are_enough(tmp_path: Path) -> None:
         ("TPU v5p", "tpu_v5p"),
         ("AMD Instinct MI300X", "mi300x"),
         ("b200_sxm", "b200"),
+        ("Intel Gaudi 2 HL-225H", "gaudi2"),
+        ("Huawei Ascend 910B3", "ascend910b"),
+        ("TPU v5 lite", "tpu_v5e"),
+        ("v5p-1024", "tpu_v5p"),
+        ("Ironwood", "tpu_v7"),
     ],
 )
 def test_spellings_of_chips(name: str, chip: str) -> None:
@@ -246,6 +253,9 @@ def test_the_least_memory_a_run_may_have_had(tmp_path: Path) -> None:
     assert runs.columns["microbatch_sequence"].tolist() == [1.0, 4.0] and runs.columns["microbatch_count"][1] == 2.0
     assert least["microbatch_sequence"].tolist() == [1.0, 1.0] and least["microbatch_count"].tolist() == [2.0, 8.0]
     assert least["recompute_matmul_fraction"].tolist() == [0.0, 1.0]
+    unsharded = read_runs(written(tmp_path, {"framework": "Megatron-LM", "zero_stage_or_fsdp": ""}))
+    assert unsharded.columns["sharding_stage"].tolist() == [0.0]
+    assert with_least_memory(unsharded)["sharding_stage"].tolist() == [1.0]
     assert least["stored_activation_fraction"].tolist() == [1.0, 0.0]
 
 
