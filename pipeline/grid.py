@@ -50,7 +50,7 @@ class Grid:
 
     study: StudyConfig
     blocks: tuple[Block, ...]
-    skipped: tuple[str, ...] = ()  # pairs left out because the network was built for other chips
+    skipped: tuple[str, ...] = ()  # what was asked for and has no scenarios, each with the reason
 
     @cached_property
     def starts(self) -> Int64:
@@ -84,20 +84,22 @@ def build_grid(study: StudyConfig) -> Grid:
     for chip in chips:
         for topology in topologies:
             if topology.only_hardware and chip.id not in topology.only_hardware:
-                skipped.append(f"{chip.id} on {topology.id}")
+                skipped.append(f"{chip.id} on {topology.id} (only_hardware: a network of other chips)")
                 continue
             for model, entry in study.entries["model"].items():
                 for preset in physics:
                     blocks.append(_block(study, chip, topology, model, entry, preset))
-    grid = Grid(study=study, blocks=tuple(blocks), skipped=tuple(skipped))
+    run = study.run
+    bounds = f"{run.training_flop_minimum:g} to {run.training_flop_maximum:g}"
+    empty = dict.fromkeys(block.model for block in blocks if block.size == 0)
+    skipped += [f"{model} (no size of it within run.training_flop_minimum, _maximum = {bounds})" for model in empty]
+    grid = Grid(study=study, blocks=tuple(block for block in blocks if block.size), skipped=tuple(skipped))
     if not blocks:
         raise UserError(
             f"config.yaml: topology = {', '.join(each.id for each in topologies)}: the sweep is empty; "
             f"none of them is for {', '.join(chip.id for chip in chips)} (only_hardware), choose topology=vendor"
         )
     if grid.size == 0:
-        run = study.run
-        bounds = f"{run.training_flop_minimum:g} to {run.training_flop_maximum:g}"
         raise UserError(
             f"config.yaml: run.training_flop_minimum, _maximum = {bounds}: the sweep is empty; "
             "no model of the family lies between them, widen the bounds"

@@ -1,5 +1,7 @@
 """Questions to a results folder: static `.sql` files, or SQL of one's own, run by DuckDB over the Parquet parts."""
 
+import json
+import os
 import re
 import sys
 import tempfile
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
 OUTPUTS = "outputs"
 SIDE = "catalogue"  # folder of the tables beside the points
+ONE_ROW_EACH = "create or replace view scenarios as from points"  # keep=best: there is nothing to choose from
 
 
 def latest_results() -> str:
@@ -40,11 +43,16 @@ def connect(results: str) -> "duckdb.DuckDBPyConnection":
         raise UserError(f"{results}: holds no manifest.json; name a results folder with --results DIR")
     if not any(name.endswith(".parquet") for name in folder.names("points")):
         raise UserError(f"{results}: holds no points yet; run its sweep to the end (resume=true) first")
-    connection = duckdb.connect()
+    # What does not fit into memory goes to the system's place for it, not into the folder one happens to stand in
+    connection = duckdb.connect(
+        config={"temp_directory": str(Path(tempfile.gettempdir()) / f"flopscape-{os.getpid()}")}
+    )
+    has_one_each = json.loads(manifest).get("config", {}).get("keep") == "best"
     if isinstance(folder, LocalFolder):
         set_variables(connection, {"results": results.rstrip("/")})
         connection.execute(packaged_sql("_points"))
         connection.execute(packaged_sql("_views"))
+        connection.execute(ONE_ROW_EACH if has_one_each else "")
         _read_side_tables(connection, folder)
         return connection
     connection.register("points", _remote_points(folder))
@@ -52,6 +60,7 @@ def connect(results: str) -> "duckdb.DuckDBPyConnection":
         (Path(copy) / "manifest.json").write_bytes(manifest)
         set_variables(connection, {"results": copy})
         connection.execute(packaged_sql("_views"))
+        connection.execute(ONE_ROW_EACH if has_one_each else "")
         for name in folder.names(SIDE):
             (Path(copy) / name).parent.mkdir(exist_ok=True)
             (Path(copy) / name).write_bytes(folder.read(name) or b"")

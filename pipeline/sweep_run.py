@@ -17,7 +17,7 @@ def run_study(study: StudyConfig, grid: Grid, candidates: int = 0) -> int | None
     """
     units = work_units(grid)
     described = {"study": study.name, "question": study.question, "scenario_count": grid.size}
-    description = {**described, "config": study.as_composed}
+    description = {**described, "config": study.as_composed, "skipped": list(grid.skipped)}
     execution = study.execution
     with open_results(
         study.results, description, units, resume=study.resume, replace=study.replace, shard=execution.shard

@@ -1,12 +1,22 @@
--- View `scenarios`: the best row of each scenario. Ties: step time, then traffic time, then smaller degrees.
+-- View `scenarios`: the best row of each scenario. Ties: step time, then traffic time, then the order of the layouts.
+-- The least time first, by three columns; of the rows that have it, few, all the rest is read.
 create or replace view scenarios as
-select *
+with least as (
+    select
+        scenario_id,
+        bool_or(is_feasible) as has_feasible,
+        coalesce(min(step_time_s) filter (is_feasible), min(step_time_s)) as least_step_time_s
+    from points
+    group by scenario_id
+)
+select points.*
 from points
+join least on
+    points.scenario_id = least.scenario_id
+    and points.is_feasible = least.has_feasible
+    and points.step_time_s is not distinct from least.least_step_time_s
 qualify row_number() over (
-    partition by scenario_id
-    order by
-        is_feasible desc, step_time_s, tensor_time_s + layer_transfer_time_s + data_time_s,
-        data_ranks, pipeline_ranks, tensor_model_ranks, expert_ranks, microbatch_count
+    partition by points.scenario_id order by tensor_time_s + layer_transfer_time_s + data_time_s, point_id
 ) = 1;
 
 -- View `judged_scenarios`: the same, each held against what a question asks for: is it as large as the run asked for,

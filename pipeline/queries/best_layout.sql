@@ -26,7 +26,7 @@
 -- Parameters:
 --   hardware = all: this chip alone
 --   training_flop [FLOP] = all: the smallest run swept that is at least this large, in each series
--- Ties: step time, then traffic time, then smaller degrees (see the view `scenarios`)
+-- Ties: step time, then traffic time, then the order of the layouts (see the view `scenarios`)
 with source as (
     select *
     from scenarios

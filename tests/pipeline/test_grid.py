@@ -64,3 +64,13 @@ def test_every_number_moves_something(name: str) -> None:
     columns = ("step_time_s", "latency_time_s", "memory_byte", "accelerator_count", "is_feasible")
     low, plain = ({each: rows[each][k::2] for each in columns} for k in (0, 1))
     assert any(not np.array_equal(low[each], plain[each], equal_nan=True) for each in columns)
+
+
+def test_what_has_no_scenarios_is_said_and_the_rest_goes_on() -> None:
+    """A family none of whose sizes lies within the bounds, and a network built for other chips."""
+    chosen = ["hardware=[epoch_h100_sxm,gtx580]", "topology=[vendor,gtx580_2012_a]", "model=[epoch_dense,epoch_sparse]"]
+    grid = build_grid(compose_study([*chosen, "physics=epoch2024", "run.training_flop_maximum=1e25"]))
+    assert grid.size > 0 and {block.model for block in grid.blocks} == {"epoch_dense"}
+    pair, family = grid.skipped
+    assert pair.startswith("epoch_h100_sxm on gtx580_2012_a (only_hardware")
+    assert family.startswith("epoch_sparse (no size of it within run.training_flop_minimum, _maximum = ")

@@ -1,6 +1,7 @@
 """keep=best, top:K, pareto and all agree: the first three are what a reader of all rows would choose."""
 
 from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,9 +10,11 @@ from pipeline.candidate_columns import CHUNK_ROWS, LONG_RUN, Spans, by_piece, re
 from pipeline.config import compose_study
 from pipeline.grid import Grid, build_grid
 from pipeline.layouts import divisors
+from pipeline.query import connect
 from pipeline.search_layouts import placement_counts
 from pipeline.simulate import run_unit, unit_tables, work_units
 from pipeline.store import open_results
+from pipeline.sweep_run import run_study
 
 SUMS = 1e-12  # the same formulas, compiled once for one layout and once for many placements
 SMALL = ("run.training_flop_maximum=1e26", "study=reference_model")
@@ -181,3 +184,24 @@ def test_an_empty_scenario_keeps_its_place_among_the_others():
     table = run_unit(grid, range(grid.size))
     assert (np.diff(table["scenario_id"].astype(np.int64)) >= 0).all()
     assert "no_layout" in table["infeasible_reason"] and table["is_feasible"].any()
+
+
+STUDIED = {
+    "epoch2024": ("hardware=epoch_h100_sxm", "model=[epoch_dense,epoch_sparse]", "run.training_flop_maximum=1e26"),
+    "calibrated": ("hardware=h100_sxm5", "model=[gpt3_175b,mixtral_8x22b]", "axes.accelerator_count=[8,256]"),
+}
+
+
+@pytest.mark.parametrize("physics", STUDIED)
+def test_the_view_of_scenarios_is_what_a_search_for_the_best_writes(tmp_path: Path, physics: str) -> None:
+    """Whatever else was kept: the same layout of each scenario, ties and scenarios without a solution included."""
+    wanted = "scenario_id, is_feasible, step_time_s, data_ranks, tensor_ff_ranks, pipeline_ranks, expert_ranks"
+    found = {}
+    for keep in ("best", "all", "top:3", "pareto"):
+        chosen = [*STUDIED[physics], "topology=vendor", "study=reference_model", f"physics={physics}", f"keep={keep}"]
+        study = compose_study([*chosen, f"results={tmp_path / keep.replace(':', '_')}"])
+        run_study(study, build_grid(study))
+        rows = connect(study.results).execute(f"select {wanted} from scenarios order by scenario_id").fetchall()
+        found[keep] = [row if row[1] else row[:2] for row in rows]
+    assert len(found["best"]) > 1 and any(row[1] for row in found["best"])
+    assert all(rows == found["best"] for rows in found.values())

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import re
+from pathlib import Path
 
 import duckdb
 import numpy as np
@@ -335,3 +336,9 @@ def test_layouts_of_one_scenario_are_reduced_to_the_best(results_folder):
     slowest = connection.execute("select max(step_time_s) from scenarios").fetchall()[0][0]
     once = connection.execute(f"select max(step_time_s) from '{results_folder}/points/*/*.parquet'").fetchall()[0][0]
     assert np.isclose(slowest, once, rtol=ROUNDING)
+
+
+def test_what_does_not_fit_into_memory_is_not_put_where_one_stands(results_folder, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    place = Path(q.connect(str(results_folder)).execute("select current_setting('temp_directory')").fetchall()[0][0])
+    assert place.is_absolute() and tmp_path not in place.parents
