@@ -1,6 +1,5 @@
 """A table of published training runs as inputs of the calibrated model, with what was measured and what was missing."""
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,20 +15,14 @@ from pipeline.accelerators import accelerator_fields, capacity_byte
 from pipeline.catalogue import Chip, ModelShape, read_entries
 from pipeline.runs_chips import chip_of, precision_of, run_links
 from pipeline.runs_layout import run_layout, run_transformer
+from pipeline.runs_measured import impossible_measurement, measured_byte, measured_step_s, set_aside, untimed_reason
 from pipeline.runs_recompute import NONE, PYTORCH_SELECTIVE, RECOMPUTE_FIELDS
 from pipeline.runs_shape import known_model, with_known_shape
 from pipeline.runs_software import run_software
-from pipeline.runs_stacks import Stack, stack_of
+from pipeline.runs_stacks import stack_of
 from pipeline.runs_table import PUBLISHED_RUNS, Row, read_runs_table
 
 Columns = dict[str, NDArray[np.float64]]
-GIB_BYTE, GB_BYTE, TFLOP = 2.0**30, 1e9, 1e12
-
-ASIDE_RULES = {
-    "layout": "S2: the printed layout does not multiply to the accelerators",
-    "network": "S3: the source says that the network varied twofold, or state was offloaded to the host",
-    "repair": "S4: measured on machines before the source repaired their PCIe and NUMA settings",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +32,7 @@ class Runs:
     columns: Columns
     about: pl.DataFrame
     left_out: Mapping[str, int]
+    left_out_runs: tuple[tuple[str, str], ...] = ()  # (run_id, reason)
 
 
 @lru_cache(maxsize=1)
@@ -52,19 +46,20 @@ def read_runs(path: Path = PUBLISHED_RUNS) -> Runs:
     chips, models = catalogue()
     inputs: list[dict[str, float]] = []
     about: list[dict[str, Any]] = []
-    left_out: Counter[str] = Counter()
+    left_out: list[tuple[str, str]] = []
     for printed in read_runs_table(path):
         row, is_filled = with_known_shape(printed, models)
         reason = reason_to_leave_out(row, chips)
         if reason:
-            left_out[reason] += 1
+            left_out.append((row["run_id"], reason))
             continue
         numbers, told = run_inputs(row, chips, models, ["shape"] if is_filled else [])
         inputs.append(numbers)
         about.append(told)
     names = inputs[0] if inputs else {}
     columns = {name: np.array([each[name] for each in inputs]) for name in names}
-    return Runs(columns=columns, about=about_frame(about), left_out=dict(left_out))
+    reasons = dict(Counter(reason for _, reason in left_out))
+    return Runs(columns=columns, about=about_frame(about), left_out=reasons, left_out_runs=tuple(left_out))
 
 
 def reason_to_leave_out(row: Row, chips: Mapping[str, Chip]) -> str:
@@ -79,6 +74,8 @@ def reason_to_leave_out(row: Row, chips: Mapping[str, Chip]) -> str:
         return f"gpu {row['gpu']!r} is not in the catalogue"
     if not row["global_batch_sequences"] and not (row["microbatch_sequences"] and row["dp"]):
         return "neither global nor microbatch is published"
+    if (row["n_experts"] or 0.0) > 1.0 and (row["top_k"] or 1.0) > row["n_experts"]:
+        return "top_k is above n_experts"
     if "IMPLAUSIBLE" in row["notes"]:
         return "implausible by its own note"
     if "GPU-hours" in row["derived_fields"] or "gpuhours" in row["family"]:
@@ -122,7 +119,8 @@ def run_inputs(
         "capacity_byte": capacity_byte(chip),
         "token_per_accelerator": batch * row["seq_len"] / row["num_gpus"],
         "accelerator_count": row["num_gpus"],
-        "aside": set_aside(row),
+        "aside": set_aside(row) or impossible_measurement(row, step_s, batch, transformer, chip),
+        "untimed": untimed_reason(row) if step_s is None else "",
         "flags": tuple(flags),
         "has_known_memory": has_known_memory(row, flags),
     }
@@ -133,62 +131,6 @@ def group_of(transformer: Mapping[str, float], precision: str) -> str:
     if transformer["expert_count"] > 0.0:
         return "moe"
     return {"fp8": "dense_fp8", "int8": "dense_fp8", "fp4": "dense_fp4"}.get(precision, "dense_16bit")
-
-
-def measured_step_s(row: Row, batch: float, transformer: Mapping[str, float], flags: list[str]) -> float | None:
-    """Return the measured time of a step: printed, or from tokens/s, or from NeMo's printed model FLOP/s; None if none.
-
-    Runs that ended out of memory have none.
-    """
-    if row["status"] != "ok":
-        return None
-    token = batch * row["seq_len"]
-    rate = row["measured_tokens_per_s_per_gpu"] or row["calc_tokens_per_s_per_gpu"]
-    tflop = row["measured_model_tflops_per_gpu"]
-    if row["measured_step_time_s"]:
-        return row["measured_step_time_s"]
-    if rate:
-        return token / (rate * row["num_gpus"])
-    is_complete = all(row[name] for name in ("n_heads", "n_kv_heads", "head_dim", "vocab"))
-    if tflop and "NeMo model FLOPs" in row["mfu_definition_note"] and is_complete:
-        flags.append("from_tflops")
-        return token * nemo_flop_per_token(transformer) / (tflop * TFLOP * row["num_gpus"])
-    return None
-
-
-def nemo_flop_per_token(m: Mapping[str, float]) -> float:
-    """Return model FLOP a token by NeMo's formula: 6 for each weight of layers and logits, full attention 12 L s h."""
-    attention = 2.0 * m["hidden_width"] * (m["query_width"] + m["key_value_width"])
-    layer = attention + m["ffn_matrix_count"] * m["hidden_width"] * m["ffn_width"]
-    weights = m["layer_count"] * layer + m["vocabulary_size"] * m["hidden_width"]
-    return 6.0 * weights + 12.0 * m["layer_count"] * m["sequence_token"] * m["query_width"]
-
-
-def measured_byte(row: Row, stack: Stack) -> float | None:
-    """Return the measured peak memory. A stack that prints GiB as GB is read so; others are taken at their word."""
-    value = row["measured_peak_mem_gb"]
-    return value * (GIB_BYTE if stack.prints_gib else GB_BYTE) if value else None
-
-
-def set_aside(row: Row) -> str:
-    """Return the rule by which a row contradicts itself ("" for none); such rows are neither fitted nor scored."""
-    note = row["notes"]
-    if "TP*PP*DP*CP" in row["check_note"] or "does not multiply" in note or contradicts_itself(row):
-        return "layout"
-    if row["family"] == "bigscience_v100" and re.search("variance|CPU offload", note):
-        return "network"
-    if "2nd-iteration" in note and "after PCIe" not in note:
-        return "repair"
-    return ""
-
-
-def contradicts_itself(row: Row) -> bool:
-    """Return whether printed degrees do not multiply to the accelerators, or leave a data rank without a sequence."""
-    split = (row["tp"] or 1.0) * (row["pp"] or 1.0) * (row["cp"] or 1.0)
-    is_whole = row["num_gpus"] % split == 0.0 and row["num_gpus"] >= split
-    data = row["dp"] if row["tp"] else None
-    batch = row["global_batch_sequences"]
-    return not is_whole or bool(data and (data * split != row["num_gpus"] or (batch and batch < data)))
 
 
 def has_known_memory(row: Row, flags: Sequence[str]) -> bool:
@@ -204,7 +146,7 @@ def about_frame(about: list[dict[str, Any]]) -> pl.DataFrame:
     )
     texts = ("run_id", "family", "source", "framework", "stack", "gpu", "chip", "model", "precision", "group", "status")
     schema = (
-        dict.fromkeys((*texts, "aside"), pl.String)
+        dict.fromkeys((*texts, "aside", "untimed"), pl.String)
         | kinds
         | {"flags": pl.List(pl.String), "has_known_memory": pl.Boolean}
     )

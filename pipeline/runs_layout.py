@@ -1,6 +1,7 @@
 """The transformer and the layout of a published run; what was not published follows written rules, each with a flag.
 
-heads: d_model / 128. d_ff: 4 d_model, gated 8/3 of it to the next 256. batch: microbatch x data ranks.
+heads: d_model / 128. kv: as many as heads. vocab: 50,000. top_k: 2. moe_d_ff: d_ff. ffn: without a gate where d_ff is
+four times the width, or unpublished. d_ff: 4 d_model, gated 8/3 of it to the next 256. batch: microbatch x data ranks.
 layout: no tensor degree published, all degrees 1. dp: accelerators / (tp pp cp).
 microbatch: the largest of at most 8,192 tokens that divides the batch of a data rank; torchtitan with a pipeline as
 many microbatches as stages. vpp: 1; called interleaved 2; vendor stacks, Megatron since 2023 and stacks without a rule
@@ -28,12 +29,14 @@ DEFAULT_VOCABULARY, DEFAULT_TOP_K = 50000.0, 2.0
 def run_transformer(row: Row, stack: Stack, known: ModelShape | None, flags: list[str]) -> dict[str, float]:
     """Return the fields of `Transformer` for a run."""
     layers, hidden, sequence = row["n_layers"], row["d_model"], row["seq_len"]
-    is_gated = "glu" in row["ffn_type"].lower()
+    is_gated = is_gated_ffn(row, flags)
     is_gelu = row["ffn_type"].lower() == "gelu"
     experts = row["n_experts"] if (row["n_experts"] or 0.0) > 1.0 else 0.0
     window, windowed = attention_window(row)
     dense_layers = min((known.dense_layer_count if known and experts else None) or 0.0, layers)
     width = row["d_ff"] or default_ffn_width(hidden, is_gated, flags)
+    flags += [name for name in ("vocab",) if not row[name]]
+    flags += [name for name in ("top_k", "moe_d_ff") if experts and not row[name]]
     return {
         "layer_count": layers,
         "moe_layer_fraction": (layers - dense_layers) / layers if experts else 0.0,
@@ -52,6 +55,18 @@ def run_transformer(row: Row, stack: Stack, known: ModelShape | None, flags: lis
         "shared_expert_count": (row["n_shared_experts"] or 0.0) if experts else 0.0,
         "expert_ffn_width": (row["moe_d_ff"] or width) if experts else 0.0,
     }
+
+
+def is_gated_ffn(row: Row, flags: list[str]) -> bool:
+    """Return whether the feed-forward has a gate: GLU by any name, or SiLU, which comes with one (Llama's `silu`).
+
+    Unpublished: it has none where it is four times as wide as the model, the width of those before gates.
+    """
+    given = row["ffn_type"].lower()
+    if given:
+        return any(each in given for each in ("glu", "silu", "swish", "gated"))
+    flags.append("ffn")
+    return bool(row["d_ff"]) and row["d_ff"] != FFN_RATIO * row["d_model"]
 
 
 def default_ffn_width(hidden: float, is_gated: bool, flags: list[str]) -> float:
@@ -91,6 +106,8 @@ def attention_fields(row: Row, known: ModelShape | None, flags: list[str]) -> di
             "score_head_count": heads,
         }
     width = row["head_dim"] or hidden / heads
+    if not row["n_kv_heads"] and row["n_heads"]:
+        flags.append("kv")
     return {
         "query_width": heads * width,
         "key_value_width": (row["n_kv_heads"] or heads) * width,

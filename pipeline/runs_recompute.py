@@ -67,11 +67,16 @@ def offloaded(words: set[str], parts: Mapping[str, float]) -> tuple[float, ...]:
 
 def matmul_parts(transformer: Mapping[str, float]) -> dict[str, float]:
     """Return the shares of the weights of a layer that one token meets: attention in, attention out, feed-forward."""
+    m, whole = transformer, weights_met(transformer)
+    into = m["hidden_width"] * (m["query_width"] + 2.0 * m["key_value_width"])
+    out = m["hidden_width"] * m["query_width"]
+    return {"qkv": into / whole, "out": out / whole, "ffn": 1.0 - (into + out) / whole}
+
+
+def weights_met(transformer: Mapping[str, float]) -> float:
+    """Return the weights of a mean layer that one token meets (latent attention as if its widths were full)."""
     m = transformer
-    hidden = m["hidden_width"]
-    into, out = hidden * (m["query_width"] + 2.0 * m["key_value_width"]), hidden * m["query_width"]
+    attention = 2.0 * m["hidden_width"] * (m["query_width"] + m["key_value_width"])
     routed = m["experts_per_token"] + m["shared_expert_count"]
     width = (1.0 - m["moe_layer_fraction"]) * m["ffn_width"] + m["moe_layer_fraction"] * routed * m["expert_ffn_width"]
-    ffn = m["ffn_matrix_count"] * hidden * width
-    whole = into + out + ffn
-    return {"qkv": into / whole, "out": out / whole, "ffn": ffn / whole}
+    return attention + m["ffn_matrix_count"] * m["hidden_width"] * width

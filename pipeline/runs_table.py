@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.errors import UserError
+from pipeline.errors import UserError, short
 
 Row = Mapping[str, Any]
 
@@ -22,7 +22,7 @@ NUMBERS = (
     *("d_ff", "vocab", "seq_len", "n_experts", "top_k", "n_shared_experts", "moe_d_ff", "global_batch_sequences"),
     *("microbatch_sequences", "tp", "pp", "dp", "cp", "ep", "vpp", "measured_step_time_s"),
     *("measured_tokens_per_s_per_gpu", "measured_model_tflops_per_gpu", "measured_peak_mem_gb"),
-    "calc_tokens_per_s_per_gpu",
+    *("calc_tokens_per_s_per_gpu", "measured_mfu", "measured_hfu"),
 )
 TEXTS = (
     *("run_id", "source", "family", "framework", "gpu", "model_name", "ffn_type", "sequence_parallel"),
@@ -36,6 +36,7 @@ WHOLE = (
     *("tp", "pp", "cp", "ep", "vpp"),
 )
 """Counts that have no fractions; microbatches, batches and what is left for data ranks may have."""
+LARGEST = 1e9  # no run has more of anything that is counted: a larger number is a misprint, and products of it overflow
 MEASUREMENTS = ("measured_step_time_s", "measured_tokens_per_s_per_gpu", "measured_peak_mem_gb")
 RAN = ("", "ok", "success", "succeeded", "completed", "complete", "pass", "passed", "done", "ran", "true")
 
@@ -61,7 +62,8 @@ def read_runs_table(path: Path = PUBLISHED_RUNS) -> list[Row]:
     check_has_columns(frame.columns, path)
     if frame.is_empty():
         raise UserError(f"{path}: no rows below the header; give at least one run")
-    return [_row(each, number) for number, each in enumerate(frame.iter_rows(named=True), start=1)]
+    rows = enumerate(frame.iter_rows(named=True), start=1)
+    return [_row(each, number) for number, each in rows if any(_is_given(cell) for cell in each.values())]
 
 
 def plain_headers(columns: Sequence[str], path: Path) -> dict[str, str]:
@@ -76,6 +78,8 @@ def plain_headers(columns: Sequence[str], path: Path) -> dict[str, str]:
 def check_has_columns(columns: Sequence[str], path: Path) -> None:
     """Refuse a table without what every run needs, naming all that is missing in one line."""
     missing = [name for name in NEEDED if name not in columns]
+    if len(columns) == 1 and re.search("[;\t]", columns[0]):
+        raise UserError(f"{path}: header: one column, {short(columns[0])}: separate cells with commas")
     if missing:
         raise UserError(f"{path}: missing columns: {', '.join(missing)}; a runs table needs {', '.join(NEEDED)}")
     if not any(name in columns for name in MEASURED):
@@ -88,9 +92,10 @@ def _row(cells: Mapping[str, str | None], number: int) -> Row:
     row["run_id"] = row["run_id"] or f"row {number}"
     row["family"] = row["family"] or row["source"] or "none given"
     row["status"] = _status(row["status"], [cells.get(name) or "" for name in MEASUREMENTS])
-    fractions = [name for name in WHOLE if row[name] is not None and row[name] != int(row[name])]
-    zeros = [name for name in MEASUREMENTS if row[name] == 0.0]
-    row |= dict.fromkeys([*fractions, *zeros])
+    wrong = [name for name in WHOLE if row[name] is not None and row[name] != int(row[name])]
+    wrong += [name for name in NUMBERS if name != "params_total" and (row[name] or 0.0) > LARGEST]
+    wrong += [name for name in MEASUREMENTS if row[name] == 0.0]
+    row |= dict.fromkeys(wrong)
     unreadable = [name for name in NUMBERS if _is_given(cells.get(name)) and row[name] is None]
     row["unreadable"] = tuple(unreadable)
     return row

@@ -26,12 +26,14 @@ def validate(runs: Runs) -> tuple[dict[str, Any], pl.DataFrame]:
     return validation(runs, frame), frame
 
 
-def write_results(result: dict[str, Any], frame: pl.DataFrame, out: Path) -> None:
-    """Write the figures as JSON, every run as a row of a CSV, and the picture."""
+def write_results(result: dict[str, Any], frame: pl.DataFrame, runs: Runs, out: Path) -> None:
+    """Write the figures as JSON, every run as a row of a CSV, those left out with the reason, and the picture."""
     try:
         out.mkdir(parents=True, exist_ok=True)
         (out / "validation.json").write_text(json.dumps(result, indent=1, allow_nan=False) + "\n", encoding="utf-8")
         frame.with_columns(pl.col("flags").list.join(" ")).write_csv(out / "runs.csv")
+        left_out = pl.DataFrame(runs.left_out_runs, schema=["run_id", "reason"], orient="row")
+        left_out.write_csv(out / "left_out.csv")
         write_figure(frame, out / "predicted_measured.html")
     except OSError as error:
         raise UserError(f"{out}: cannot be written: {error.strerror}; name another folder with --out") from error
@@ -52,8 +54,8 @@ def main(argv: list[str]) -> int:
         sys.stdout.write(text)
         return 0
     result, frame = validate(runs)
-    write_results(result, frame, options.out)
+    write_results(result, frame, runs, options.out)
     sys.stdout.write(json.dumps(result, indent=1, allow_nan=False) + "\n" if options.json else as_text(result))
     if not options.json:
-        print(f"Written: {options.out}/predicted_measured.html, runs.csv, validation.json")
+        print(f"Written: {options.out}/predicted_measured.html, runs.csv, left_out.csv, validation.json")
     return 0

@@ -24,6 +24,8 @@ def explanation(runs: Runs, run_id: str, file: str) -> dict[str, Any]:
     if run_id not in ids:
         close = ", ".join(difflib.get_close_matches(run_id, ids)) or "one of column run_id"
         raise UserError(f"{file}: run {run_id!r}: no such run that the model can take; try {close}")
+    if ids.count(run_id) > 1:
+        raise UserError(f"{file}: run {run_id!r}: stands {ids.count(run_id)} times in column run_id; give each its own")
     index = ids.index(run_id)
     about = runs.about.row(index, named=True)
     one = {name: values[index : index + 1] for name, values in runs.columns.items()}

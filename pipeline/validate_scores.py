@@ -1,6 +1,7 @@
 """The figures of a validation: errors of step time and memory, by group and class, OOM hits, the worst runs."""
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ from models.packing import field_names, pack, transformer_names
 from models.transformer_outcome import TransformerOutcome
 from models.transformer_point import Constants
 from pipeline.run_scores import score
-from pipeline.runs import ASIDE_RULES, Runs, with_least_memory
+from pipeline.runs import Runs, with_least_memory
+from pipeline.runs_measured import ASIDE_RULES
 
 NOT_PARTS = ("step_time_s",)
 PARTS = tuple(name for name in field_names(TransformerOutcome) if name.endswith("_time_s") and name not in NOT_PARTS)
@@ -103,6 +105,11 @@ def guess_scores(timed: pl.DataFrame) -> dict[str, Scores]:
     return scores | {name: step_score(timed.filter(pl.col("flags").list.contains(name))) for name in names}
 
 
+def most_first(counts: Mapping[str, int]) -> dict[str, int]:
+    """Return counts by reason, the most frequent first."""
+    return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
+
+
 def worst_runs(timed: pl.DataFrame) -> list[dict[str, Any]]:
     """Return the runs with the largest errors, each with its layout and the parts of its predicted step."""
     far = timed.with_columns(far=(pl.col("step_time_s") / pl.col("measured_step_s")).log().abs())
@@ -133,6 +140,7 @@ def validation(runs: Runs, frame: pl.DataFrame) -> dict[str, Any]:
         "peak_memory_by_family": class_scores(with_memory, "family", memory_score),
         "guessed_inputs": guess_scores(timed),
         "set_aside": {name: {"rule": ASIDE_RULES[name], **each} for name, each in aside.items()},
-        "left_out": dict(sorted(runs.left_out.items(), key=lambda pair: (-pair[1], pair[0]))),
+        "untimed": most_first(Counter(each for each in frame["untimed"].to_list() if each)),
+        "left_out": most_first(runs.left_out),
         "worst": worst_runs(timed),
     }

@@ -75,5 +75,10 @@ def as_text(result: Mapping[str, Any]) -> str:
         lines += score_table(title, result["by"][name])
     lines += score_table("By what was not published and follows a written rule", result["guessed_inputs"])
     lines += score_table("Set aside by rule", {each["rule"]: each for each in result["set_aside"].values()})
+    lines += table(
+        "Predicted, but no step time to compare with",
+        [(name, [str(count)]) for name, count in result["untimed"].items()],
+        ("rows",),
+    )
     lines += table("Left out", [(name, [str(count)]) for name, count in result["left_out"].items()], ("rows",))
     return "\n".join([*lines, *worst_table(result["worst"]), ""])

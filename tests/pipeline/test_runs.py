@@ -60,6 +60,9 @@ def test_every_input_of_a_full_row_by_hand(tmp_path: Path) -> None:
     ("column", "flag", "field", "value"),
     [
         ("n_heads", "heads", "score_head_count", 32),
+        ("n_kv_heads", "kv", "key_value_width", 4096),
+        ("vocab", "vocab", "vocabulary_size", 50000),
+        ("ffn_type", "ffn", "ffn_matrix_count", 3),
         ("d_ff", "d_ff", "ffn_width", 11008),  # 8/3 x 4096 to the next 256
         ("microbatch_sequences", "microbatch", "microbatch_sequence", 1),
         ("recompute", "recompute", "recompute_matmul_fraction", 0),

@@ -125,3 +125,14 @@ def test_a_named_model_fills_blanks_of_its_shape(tmp_path: Path) -> None:
     assert runs.columns["layer_count"].tolist() == [32, 32, 32]
     assert runs.columns["key_value_width"].tolist() == [1024, 4096, 1024]
     assert [("shape" in flags) for flags in runs.about["flags"].to_list()] == [True, False, False]
+
+
+def test_experts_of_which_little_is_published(tmp_path: Path) -> None:
+    runs = read_runs(written(tmp_path, {"n_experts": "8", "ep": "8", "top_k": "", "moe_d_ff": ""}))
+    assert runs.about["flags"].to_list() == [["top_k", "moe_d_ff"]]
+    assert [runs.columns[name][0] for name in ("experts_per_token", "expert_ffn_width")] == [2, 14336]
+
+
+@pytest.mark.parametrize(("words", "matrices"), [("SwiGLU", 3), ("silu", 3), ("geglu", 3), ("gelu", 2), ("relu2", 2)])
+def test_spellings_of_feed_forwards(tmp_path: Path, words: str, matrices: float) -> None:
+    assert read_runs(written(tmp_path, {"ffn_type": words})).columns["ffn_matrix_count"].tolist() == [matrices]
