@@ -13,7 +13,7 @@ from pipeline.layouts import Shape
 from pipeline.physics import PhysicsEntry
 from pipeline.physics_calibrated import CalibratedEntry
 from pipeline.search_table import ScenarioTable
-from pipeline.variants import NamedAxis
+from pipeline.variants import PRICE_DATE, NamedAxis
 
 Float64 = NDArray[np.float64]
 Int64 = NDArray[np.int64]
@@ -53,6 +53,12 @@ class Block:
             size *= length
         return size
 
+    @cached_property
+    def varied(self) -> tuple[str, ...]:
+        """Return the numbers that the axes vary: `x` by an axis of that name, or by `x_ratio`, which multiplies it."""
+        known = {*self.fixed, *self.points}
+        return tuple(name if name in known else name.removesuffix(RATIO) for name, _ in self.axes)
+
     @property
     def shape(self) -> tuple[int, ...]:
         """Length of each axis, slowest first: model points, numeric axes, axes of names."""
@@ -70,13 +76,16 @@ class Block:
         columns = {name: np.full(len(index), value) for name, value in self.fixed.items()}
         columns |= {name: values[at[0]] for name, values in self.points.items()}
         planned_token = columns["dataset_token"]
-        for (name, values), position in zip(self.axes, at[1:], strict=False):
-            if name.endswith(RATIO):
-                columns[name.removesuffix(RATIO)] = columns[name.removesuffix(RATIO)] * values[position]
-            else:
-                columns[name] = values[position]
-        for axis, position in zip(self.named_axes, at[1 + len(self.axes) :], strict=True):
-            axis.apply(columns, position)
+        named = list(zip(self.named_axes, at[1 + len(self.axes) :], strict=True))
+        for axis, position in named:  # a day's prices are what an axis of prices then moves
+            if axis.name == PRICE_DATE:
+                axis.apply(columns, position)
+        for (name, values), number, position in zip(self.axes, self.varied, at[1:], strict=False):
+            moved = values[position]
+            columns[number] = moved if name == number else columns[number] * moved
+        for axis, position in named:
+            if axis.name != PRICE_DATE:
+                axis.apply(columns, position)
         # Another dataset on the same model is another run: its FLOP goes with its tokens
         columns["training_flop"] = columns["training_flop"] * (columns["dataset_token"] / planned_token)
         return columns

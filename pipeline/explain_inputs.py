@@ -97,7 +97,7 @@ def scenario_inputs(grid: Grid, block: Block, columns: Mapping[str, NDArray[np.f
     topology = study.entries["topology"][block.topology]
     family = study.entries["model"][block.model]
     words = cost_basis(grid, chip)
-    varied = {name.removesuffix("_ratio") for name, _ in block.axes}
+    varied = set(block.varied)
     economic, soft = {each.name for each in fields(Economics)}, {each.name for each in fields(Software)}
     shape = {each.name for each in fields(Transformer)} | set(block.points)
     records = []

@@ -171,7 +171,7 @@ def _family_columns(study: StudyConfig, model: str, entry: Mapping[str, Any]) ->
 
 
 def _check_axis(name: str, known: list[str], chip: str) -> None:
-    base = name.removesuffix(RATIO)
+    base = name if name in known else name.removesuffix(RATIO)
     derived = ("parameter_count", "training_flop", "d_model", "d_ff", "layer_count", "expert_count")
     allowed = [each for each in known if each not in derived]
     if base not in allowed:

@@ -49,8 +49,7 @@ def block_texts(block: Block) -> dict[str, str]:
 
 def scenario_names(block: Block) -> list[str]:
     """Return which of a scenario's numbers its rows show: the usual ones and what the axes vary."""
-    axes = (name.removesuffix("_ratio") for name, _ in block.axes)
-    return list(dict.fromkeys((*SCENARIO_COLUMNS, *axes)))
+    return list(dict.fromkeys((*SCENARIO_COLUMNS, *block.varied)))
 
 
 def result_columns(

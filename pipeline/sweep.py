@@ -57,9 +57,9 @@ def sweep(study: "StudyConfig", *, dry_run: bool) -> int:
     grid = build_grid(study)
     scenarios, candidates = count(grid)
     print(f"{study.name}: {scenarios:,} scenarios, at least {candidates:,} candidate layouts", flush=True)
-    if grid.skipped:
+    for first in grid.skipped[:1]:
         more = f" and {len(grid.skipped) - 1} more (`skipped` in manifest.json)" if len(grid.skipped) > 1 else ""
-        print(f"left out: {grid.skipped[0]}{more}", flush=True)
+        print(f"left out: {first}{more}", flush=True)
     if dry_run:
         from pipeline.sweep_preview import preview
 

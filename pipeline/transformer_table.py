@@ -55,7 +55,7 @@ LAYOUT_COLUMNS = {
 
 def scenario_columns(block: Block) -> dict[str, str]:
     """Return which of a scenario's numbers its rows show (usual ones, what the axes vary), and what they are called."""
-    axes = [name.removesuffix("_ratio") for name, _ in block.axes]
+    axes = block.varied
     return {name: name for name in (*SCENARIO_COLUMNS, *axes)} | RENAMED
 
 

@@ -20,6 +20,7 @@ Float64 = NDArray[np.float64]
 Change = Mapping[str, float | str]
 RATIO = "_ratio"
 AS_IS = "as_is"
+PRICE_DATE = "price_date"
 ASSUMPTIONS = "assumptions"  # `variants: assumptions`: each uncertain input at its low and at its high
 UNCERTAIN = ("assumption", "unverified")
 
@@ -97,7 +98,7 @@ def price_axis(chip: Chip, settings: EconomicSettings, dates: Sequence[str]) -> 
         dated = at_date(settings, day)
         change = {**priced_fields(chip, dated), "constant_dollar_ratio": constant_dollars(chip, dated)}
         changes.append(change if is_sold(chip, day) else dict.fromkeys(change, math.nan))
-    return NamedAxis(name="price_date", labels=tuple(chosen), changes=tuple(changes))
+    return NamedAxis(name=PRICE_DATE, labels=tuple(chosen), changes=tuple(changes))
 
 
 def is_sold(chip: Chip, day: str) -> bool:

@@ -1,5 +1,5 @@
 -- Question: What does the same run take on one chip against another, in chips and by each basis of cost?
--- One row per: pair (chip and network, baseline chip and network) of one model family, physics, variant and price date
+-- One row per: pair (chip and network, baseline chip and network) of one model family, physics and place on the axes
 -- Columns:
 --   hardware: accelerator
 --   topology: its network
@@ -30,9 +30,20 @@
 --   baseline = all: the chip compared with
 --   baseline_topology = the same: the baseline's network; by default each row's own
 -- Ties: none, a series has one row
-with source as (
-    select *
+with placed as (
+    -- Series of one chip and network differ in their place on the axes, which every chip has in the same order
+    select
+        series_id,
+        row_number() over (
+            partition by hardware, topology, model, physics, variant, price_date order by series_id
+        ) as place
     from scenarios
+    group by hardware, topology, model, physics, variant, price_date, series_id
+),
+source as (
+    select scenarios.*, placed.place
+    from scenarios
+    join placed using (series_id)
     where training_flop >= coalesce(getvariable('training_flop')::double, 2.1e25)
     qualify training_flop = min(training_flop) over (partition by series_id)
 ),
@@ -61,6 +72,7 @@ pairs as (
         and source.price_date = baseline.price_date
         and source.training_flop = baseline.training_flop
         and source.run_limit_s = baseline.run_limit_s
+        and source.place = baseline.place
         and baseline.topology = coalesce(getvariable('baseline_topology'), source.topology)
 ),
 final as (

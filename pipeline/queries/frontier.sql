@@ -51,9 +51,16 @@ better as (
 ),
 near as (
     select source.* exclude (cell)
-    from source
-    join better using (cell)
+    from source join better using (cell)
     where better_j is null or energy_j < better_j
+),
+lean as (
+    -- Of runs that differ in one of the three alone, or in none, one stays: an axis of prices makes many of them
+    select * from near
+    qualify cost_usd = min(cost_usd) over (partition by contest, run_time_s, energy_j)
+        and energy_j = min(energy_j) over (partition by contest, run_time_s, cost_usd)
+        and run_time_s = min(run_time_s) over (partition by contest, cost_usd, energy_j)
+        and scenario_id = min(scenario_id) over (partition by contest, run_time_s, cost_usd, energy_j)
 ),
 final as (
     select distinct
@@ -61,15 +68,12 @@ final as (
         purchase_usd / 1e6 as purchase_million_usd, total_usd / 1e6 as total_million_usd,
         energy_j / 3.6e12 as energy_gigawatt_hour,
         hardware, topology, precision, accelerator_count, model_flop_utilisation_fraction, scenario_id
-    from near as one
+    from lean as one
     where not exists (
-        from near as other
+        from lean as other
         where other.contest = one.contest and other.run_time_s <= one.run_time_s and other.cost_usd <= one.cost_usd
             and other.energy_j <= one.energy_j
-            and (
-                other.run_time_s < one.run_time_s or other.cost_usd < one.cost_usd or other.energy_j < one.energy_j
-                or other.scenario_id < one.scenario_id
-            )
+            and (other.run_time_s < one.run_time_s or other.cost_usd < one.cost_usd or other.energy_j < one.energy_j)
     )
     qualify getvariable('training_flop') is null
         or training_flop = min(training_flop) over (partition by model, physics, variant, price_date)

@@ -36,17 +36,24 @@ series as (
     group by all
 ),
 asked as (
-    select series.*, run.accelerator_count, run.model_flop_utilisation_fraction, run.run_time_s, run.purchase_usd
+    -- Series of one chip and network differ in their place on the axes, which every chip has in the same order
+    select
+        series.*, run.accelerator_count, run.model_flop_utilisation_fraction, run.run_time_s, run.purchase_usd,
+        row_number() over (
+            partition by
+                series.hardware, series.topology, series.model, series.physics, series.variant, series.price_date
+            order by series.series_id
+        ) as place
     from series
     left join source as run
         on run.series_id = series.series_id and run.training_flop = series.asked_training_flop and run.is_feasible
 ),
 baseline as (
-    select model, physics, variant, price_date, asked_training_flop, accelerator_count, purchase_usd
+    select model, physics, variant, price_date, asked_training_flop, place, accelerator_count, purchase_usd
     from asked
     where hardware = getvariable('baseline') and topology = coalesce(getvariable('baseline_topology'), 'vendor')
     qualify row_number() over (
-        partition by model, physics, variant, price_date, asked_training_flop order by series_id
+        partition by model, physics, variant, price_date, asked_training_flop, place order by series_id
     ) = 1
 ),
 final as (
@@ -58,7 +65,7 @@ final as (
         asked.accelerator_count / baseline.accelerator_count as accelerator_ratio,
         asked.purchase_usd / baseline.purchase_usd as purchase_ratio
     from asked
-    left join baseline using (model, physics, variant, price_date, asked_training_flop)
+    left join baseline using (model, physics, variant, price_date, asked_training_flop, place)
 )
 select * from final
 order by model, physics, hardware, topology, series_id

@@ -74,3 +74,31 @@ def test_what_has_no_scenarios_is_said_and_the_rest_goes_on() -> None:
     pair, family = grid.skipped
     assert pair.startswith("epoch_h100_sxm on gtx580_2012_a (only_hardware")
     assert family.startswith("epoch_sparse (no size of it within run.training_flop_minimum, _maximum = ")
+
+
+@pytest.mark.parametrize(
+    ("axis", "number"),
+    [
+        ("electricity_price_usd_per_j_ratio", "electricity_price_usd_per_j"),
+        ("electricity_price_usd_per_j", "electricity_price_usd_per_j"),
+        ("chip_price_usd_ratio", "chip_price_usd"),
+        ("server_cost_ratio", "server_cost_ratio"),  # a number whose own name ends so
+        ("server_cost_ratio_ratio", "server_cost_ratio"),
+    ],
+)
+def test_an_axis_of_prices_moves_the_prices_of_the_day(axis: str, number: str) -> None:
+    """Prices are those of their date first; an axis multiplies or replaces them, and the costs follow."""
+    chosen = [
+        "study=reference_model",
+        "hardware=h100_sxm5",
+        "model=epoch_dense",
+        "topology=vendor",
+        "physics=epoch2024",
+    ]
+    chosen += ["run.training_flop_minimum=3e25", "run.training_flop_maximum=4e25"]
+    plain = build_grid(compose_study(chosen)).blocks[0].columns(np.arange(1))[number][0]
+    grid = build_grid(compose_study([*chosen, f"axes.{axis}=[1,2]"]))
+    found = grid.blocks[0].columns(np.arange(2))[number]
+    assert found.tolist() == pytest.approx([1, 2] if axis == number else [plain, 2 * plain])
+    rows = run_unit(grid, range(2))
+    assert rows["total_usd"][0] < rows["total_usd"][1] and rows[number].tolist() == found.tolist()

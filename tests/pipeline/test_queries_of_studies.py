@@ -6,8 +6,11 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from pipeline.query import ask
+from pipeline.config import compose_study
+from pipeline.grid import build_grid
+from pipeline.query import ask, connect
 from pipeline.query_files import packaged_sql, read_query
+from pipeline.sweep_run import run_study
 
 COMMON = {
     "topology": "vendor",
@@ -236,3 +239,24 @@ def test_cost_ratio_has_every_basis():
     two = next(each for each in found if each["hardware"] == "two")
     assert (two["chip_ratio"], two["amortised_ratio"], two["total_ratio"]) == (5, 5, 3)
     assert two["constant_total_ratio"] == 6 and two["cloud_ratio"] is None
+
+
+def test_chips_are_compared_at_the_same_place_on_the_axes(tmp_path) -> None:
+    """Three prices of electricity: three ratios a pair, each with both chips at that price, and 1 against oneself."""
+    chosen = ["hardware=[h100_sxm5,v100_sxm2_32]", "model=epoch_dense", "topology=vendor", "physics=epoch2024"]
+    chosen += ["run.training_flop_maximum=1e26", "axes.electricity_price_usd_per_j_ratio=[0.5,1,2]"]
+    study = compose_study(["study=reference_model", *chosen, f"results={tmp_path / 'run'}"])
+    run_study(study, build_grid(study))
+    connection = connect(study.results)
+    columns, rows = ask(connection, read_query("cost_ratio"), {"training_flop": 2e25})
+    found = [dict(zip(columns, row, strict=True)) for row in rows]
+    assert len(found) == 2 * 2 * 3
+    alone = [row["energy_cost_ratio"] for row in found if row["hardware"] == row["baseline_hardware"]]
+    assert alone == [1.0] * 6
+    between = [row for row in found if row["hardware"] == "v100_sxm2_32" and row["baseline_hardware"] == "h100_sxm5"]
+    prices = [row["energy_cost_ratio"] / row["energy_ratio"] for row in between]  # of a joule, then over now
+    assert prices == pytest.approx([prices[0]] * 3, rel=1e-12)
+    assert len({row["total_ratio"] for row in between}) == 3
+    columns, rows = ask(connection, read_query("headline"), {"training_flop": 2e25, "baseline": "h100_sxm5"})
+    ratios = [dict(zip(columns, row, strict=True)) for row in rows]
+    assert len(ratios) == 6 and all(row["purchase_ratio"] is not None for row in ratios)
