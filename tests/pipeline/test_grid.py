@@ -5,6 +5,8 @@ from itertools import product
 import numpy as np
 import pytest
 
+from models.effects.economics import Economics, RunCost
+from models.packing import field_names
 from pipeline.config import compose_study
 from pipeline.grid import Grid, build_grid
 from pipeline.simulate import run_unit, work_units
@@ -102,3 +104,13 @@ def test_an_axis_of_prices_moves_the_prices_of_the_day(axis: str, number: str) -
     assert found.tolist() == pytest.approx([1, 2] if axis == number else [plain, 2 * plain])
     rows = run_unit(grid, range(2))
     assert rows["total_usd"][0] < rows["total_usd"][1] and rows[number].tolist() == found.tolist()
+
+
+@pytest.mark.parametrize("name", field_names(Economics))
+def test_every_price_moves_a_cost(name: str) -> None:
+    """As an axis of a study: an economic input that moves no result is a bug."""
+    axis = f"axes.{name}=[0,3e7]" if name == "hardware_age_s" else f"axes.{name}_ratio=[1,2]"
+    chosen = ["study=reference_model", "hardware=h100_sxm5", "model=epoch_dense", "physics=epoch2024", axis]
+    grid = build_grid(compose_study([*chosen, "run.training_flop_minimum=3e25", "run.training_flop_maximum=4e25"]))
+    rows = run_unit(grid, range(2))
+    assert any(rows[each][0] != rows[each][1] for each in field_names(RunCost))
