@@ -109,7 +109,7 @@ def test_an_axis_of_prices_moves_the_prices_of_the_day(axis: str, number: str) -
 @pytest.mark.parametrize("name", field_names(Economics))
 def test_every_price_moves_a_cost(name: str) -> None:
     """As an axis of a study: an economic input that moves no result is a bug."""
-    axis = f"axes.{name}=[0,3e7]" if name == "hardware_age_s" else f"axes.{name}_ratio=[1,2]"
+    axis = f"axes.{name}=[1e6,3e7]" if name == "hardware_age_s" else f"axes.{name}_ratio=[1,2]"
     chosen = ["study=reference_model", "hardware=h100_sxm5", "model=epoch_dense", "physics=epoch2024", axis]
     grid = build_grid(compose_study([*chosen, "run.training_flop_minimum=3e25", "run.training_flop_maximum=4e25"]))
     rows = run_unit(grid, range(2))
