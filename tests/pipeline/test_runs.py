@@ -296,3 +296,14 @@ def test_damaged_rows_never_break_and_stay_finite(tmp_path: Path) -> None:
     _, frame = validate(runs)
     assert np.isfinite(frame["step_time_s"].to_numpy()).all() and (frame["step_time_s"] > 0).all()
     assert np.isfinite(frame["memory_byte"].to_numpy()).all()
+
+
+def test_the_hold_out_is_apart_from_what_is_fitted() -> None:
+    """Every row says where it was printed, none is of a family that the constants were fitted on, and all are read."""
+    path = PUBLISHED_RUNS.parent / "holdout_runs.csv"
+    rows = pl.read_csv(path, infer_schema=False)
+    assert rows.columns == PUBLISHED.columns and rows["run_id"].n_unique() == rows.height
+    assert rows["source_url_or_repo_path"].null_count() == 0
+    assert not set(rows["family"]) & set(PUBLISHED["family"])
+    runs = read_runs(path)
+    assert runs.about.height == rows.height and not runs.left_out
