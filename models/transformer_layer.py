@@ -168,7 +168,8 @@ def layer_times(point: Point, rate: Rates, held: Weights) -> Layer:
 
     # The device waits where launching takes longer than the work
     host = c.host_layer_s * w.host_ratio
-    host = host + point.transformer.moe_layer_fraction * c.expert_host_s * w.expert_host_ratio
+    launches = point.transformer.expert_count / layout.expert_ranks * c.expert_launch_s * w.expert_launch_ratio
+    host = host + point.transformer.moe_layer_fraction * (c.expert_host_s * w.expert_host_ratio + launches)
     backward = 2.0 * linear + accumulate + attention_backward + 2.0 * other + traffic + recomputed
     backward_host = host * (c.backward_host_ratio + layout.recompute_elementwise_fraction)
     return Layer(

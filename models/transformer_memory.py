@@ -48,10 +48,11 @@ def stage_state_byte(
 ) -> Scalar:
     """Return the state of a stage with so many shared and routed weights: sharded, plus what full sharding gathers.
 
-    Full sharding keeps one or two unsharded layers; with a pipeline it keeps the stage's weights and gradients whole.
+    Full sharding keeps two unsharded layers, or half of one where a compiler gathers matrix by matrix; with a pipeline
+    it keeps the stage's weights and gradients whole. Experts that no other rank holds are never gathered.
     """
     full = is_fully_sharded(layout)
-    data_ranks = layout.data_ranks * layout.context_ranks
+    data_ranks, replicas = layout.data_ranks * layout.context_ranks, expert_replicas(layout)
     shard_ranks = full * layout.shard_ranks + (1.0 - full) * data_ranks
     per_weight = {
         "sharding_stage": layout.sharding_stage,
@@ -60,13 +61,14 @@ def stage_state_byte(
         "optimizer_byte": software.optimizer_byte,
     }
     sharded = state_byte(parameter_count=shared, shard_ranks=shard_ranks, **per_weight)
-    sharded = sharded + state_byte(parameter_count=routed, shard_ranks=expert_replicas(layout), **per_weight)
+    sharded = sharded + state_byte(parameter_count=routed, shard_ranks=replicas, **per_weight)
     gathered = gathered_layer_byte(
-        layer_parameter_count=held.shared_layer + held.routed_layer,
-        gathered_layer_count=2.0 - software.is_static_allocation,
+        layer_parameter_count=held.shared_layer + jnp.where(replicas > 1.0, held.routed_layer, 0.0),
+        gathered_layer_count=2.0 - 1.5 * software.is_static_allocation,
         element_byte=constants.activation_byte,
     )
-    whole = stage.is_piped * (constants.activation_byte + software.gradient_byte) * (shared + routed)
+    split = jnp.where(shard_ranks > 1.0, shared, 0.0) + jnp.where(replicas > 1.0, routed, 0.0)
+    whole = stage.is_piped * (constants.activation_byte + software.gradient_byte) * split
     return sharded + full * (gathered + whole)
 
 
@@ -105,7 +107,8 @@ def layer_bytes(
     again = layout.recompute_attention_fraction
     checkpoint = constants.activation_byte * token * m.hidden_width / layout.sequence_ranks
     kept = layout.stored_activation_fraction * (layer + (1.0 - again) * scores)
-    stored = checkpoint * layout.recompute_elementwise_fraction + kept
+    dropped = 1.0 - layout.stored_activation_fraction
+    stored = checkpoint * layout.recompute_elementwise_fraction * dropped + kept
     rebuilt = (1.0 - layout.stored_activation_fraction) * layer + again * scores
     recomputes = layout.recompute_elementwise_fraction + again > 0.0
     return stored, jnp.where(recomputes, constants.working_layer_count * rebuilt, 0.0)

@@ -105,12 +105,16 @@ class Software:
         "1", "host cost per layer over PyTorch eager: 1, compiled or TE 0.5, CUDA graphs or XLA 0"
     )
     expert_host_ratio: Quantity = number("1", "1 host waits for token counts, 0 not")
+    expert_launch_ratio: Quantity = number(
+        "1", "1 host launches each local expert's kernels, less in CUDA graphs, 0 compiled or grouped"
+    )
     expert_pass_ratio: Quantity = number("1", "1, or less when permutation, padding and quantisation are fused")
     is_eager_expert: Quantity = number("0/1", "expert bias and activation unfused")
     operand_byte: Quantity = number("B", "bytes of a matmul operand")
     cast_byte: Quantity = number("B", "bytes moved per operand element to quantise it, 0 for 16 bit")
     is_4bit: Quantity = number("0/1", "linear layers run at 4 bits")
     gradient_byte: Quantity = number("B", "bytes per parameter held (and reduced) as gradient")
+    gather_byte: Quantity = number("B", "bytes a weight is gathered in: 2, or 1 where 8-bit weights are sent")
     optimizer_byte: Quantity = number("B", "master weights and moments")
     weight_byte: Quantity = number("B", "bytes held a weight")
     byte_per_logit: Quantity = number("B", "peak bytes per logit: 4 fused loss, 8 vocabulary parallel, 12 fp32 upcast")
@@ -150,6 +154,7 @@ class Constants:
     score_pass_count: Quantity = number("1", "passes over the score matrix, unfused attention")
     host_layer_s: Quantity = number("s", "host time to launch one layer forward, eager")
     expert_host_s: Quantity = number("s", "host synchronisation of a dropless MoE layer pass")
+    expert_launch_s: Quantity = number("s", "host time to launch the kernels of one local expert, forward")
     expert_pass_count: Quantity = number("1", "passes over routed tokens: permutation, activation, padding")
     scale_out_achieved_fraction: Quantity = number("1", "achieved share of NIC bandwidth")
     tensor_exposed_fraction: Quantity = number("1", "exposed share of tensor-parallel collectives")

@@ -40,7 +40,7 @@ def gathered_layer_s(point: Point, rate: Rates, layer: Layer, held: Weights) -> 
     layout, c = point.layout, point.constants
     parameters = held.shared_layer + held.routed_layer
     shards = group(point, rate, ranks=layout.shard_ranks, inner=layout.tensor_ranks * layout.context_ranks)
-    gather = gather_s(point, shards, c.activation_byte * parameters)
+    gather = gather_s(point, shards, point.software.gather_byte * parameters)
     scatter = gather_s(point, shards, point.software.gradient_byte * parameters)
     exposed = c.shard_exposed_fraction
     forward = overlapped_time_s(compute_s=layer.forward, transfer_s=gather, exposed_fraction=exposed)
@@ -110,9 +110,9 @@ def data_times_s(point: Point, rate: Rates, held: Weights, stage: Stages, layer_
     shared_ranks = group(point, rate, ranks=data_ranks, inner=tensor)
     routed_ranks = group(point, rate, ranks=replicas, inner=layout.expert_ranks)
     reduce = gather_s(point, shared_ranks, w.gradient_byte * shared)
-    reduce = reduce + gather_s(point, shared_ranks, c.activation_byte * shared)
+    reduce = reduce + gather_s(point, shared_ranks, w.gather_byte * shared)
     routed_reduce = gather_s(point, routed_ranks, w.gradient_byte * routed)
-    routed_reduce = routed_reduce + gather_s(point, routed_ranks, c.activation_byte * routed)
+    routed_reduce = routed_reduce + gather_s(point, routed_ranks, w.gather_byte * routed)
     reduce = reduce + jnp.where(point.transformer.expert_count > 0.0, routed_reduce, 0.0)
     apart = tensor * layout.context_ranks * layout.shard_ranks
     kept = w.gradient_byte * (shared + routed) / layout.shard_ranks

@@ -86,7 +86,7 @@ def gathered_layer_byte(
 ) -> Scalar:
     """Return the bytes of unsharded weights and gradients alive under full sharding: layers x 2 x bytes x P_layer.
 
-    Two layers when the next is prefetched, one when memory is planned statically (XLA).
+    Two layers when the next is prefetched, half of one when a compiler gathers each matrix as it is needed (XLA).
     Source: FSDP paper (Zhao 2023) sec. 4.2, backward prefetch.
     """
     return gathered_layer_count * 2 * element_byte * layer_parameter_count

@@ -47,7 +47,8 @@ BASE = {
     **{"recompute_matmul_fraction": 0, "recompute_attention_fraction": 0, "recompute_elementwise_fraction": 0},
     **{"stored_activation_fraction": 1, "is_unfused_attention": 0, "is_foreign_attention": 0},
     **{"is_early_attention": 0, "is_eager": 0, "host_ratio": 1, "expert_host_ratio": 1, "expert_pass_ratio": 1},
-    **{"is_eager_expert": 0, "operand_byte": 2, "cast_byte": 0, "is_4bit": 0, "gradient_byte": 4},
+    **{"expert_launch_ratio": 1},
+    **{"is_eager_expert": 0, "operand_byte": 2, "cast_byte": 0, "is_4bit": 0, "gradient_byte": 4, "gather_byte": 2},
     **{"optimizer_byte": 12, "weight_byte": 2, "byte_per_logit": 8, "stage_output_count": 0, "bucket_byte": 0},
     **{"is_static_allocation": 0, "has_dropout": 1, "pipeline_exposed_ratio": 1, "pipeline_is_split": 1},
     **{"tensor_exposed_ratio": 1, "is_reduction_overlapped": 1, "expert_load_ratio": 1},
@@ -260,6 +261,30 @@ def test_mixture_by_hand() -> None:
     assert many["state_byte"] > few["state_byte"]
     # Without expert traffic where each rank holds all experts
     assert outcome(**{**MIXTURE, "expert_ranks": 1})["expert_time_s"] == 0.0
+
+
+def test_experts_that_one_rank_holds_are_not_gathered() -> None:
+    """Full sharding over 16 ranks, experts over all 16 of them: 4 of 64 experts a rank, kept whole, and never copied."""
+    alone = {**MIXTURE, "tensor_ranks": 1, "pipeline_ranks": 2, "data_ranks": 16, "shard_ranks": 16, "sharding_stage": 3}
+    alone |= {"weight_byte": 4, "optimizer_byte": 8}
+    shared = {**alone, "expert_ranks": 8}  # two ranks hold the same experts: each keeps half, and copies all of them
+    expert = 3 * 4096 * 2048
+    layers = 96 / 2 * 0.9
+    held_alone, held_shared = outcome(**alone)["state_byte"], outcome(**shared)["state_byte"]
+    # 16 bytes of state a weight, either way 4 experts' worth; shared, 8 experts' 6 bytes and two layers' 4 bytes on top
+    copies = 6 * layers * 8 * expert + 2 * 4 * 0.9 * 8 * expert
+    assert held_shared - held_alone == pytest.approx(copies, rel=1e-9)
+
+
+def test_the_host_launches_each_expert_it_holds() -> None:
+    """Where the host is the slowest, a layer with twice the experts on a rank takes that many launches longer."""
+    slow = {**MIXTURE, "host_ratio": 1e3}
+    few, many = outcome(**slow), outcome(**{**slow, "expert_ranks": 8})
+    layers, launches = 96 / 2, 3 * 4 * CONSTANTS["expert_launch_s"]  # forward, and twice backward
+    expected = 64 * layers * 0.9 * launches
+    parts = ("host_time_s", "matmul_time_s", "expert_time_s", "elementwise_time_s")  # what is hidden under the host
+    got = sum(many[name] - few[name] for name in parts)
+    assert got == pytest.approx(expected, rel=1e-6)
 
 
 @pytest.mark.parametrize("power", range(0, 9))
