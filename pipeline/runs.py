@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from pipeline.accelerators import accelerator_fields, capacity_byte
 from pipeline.catalogue import Chip, ModelShape, read_entries
+from pipeline.errors import UserError
 from pipeline.runs_chips import chip_of, precision_of, run_links
 from pipeline.runs_layout import run_layout, run_transformer
 from pipeline.runs_measured import impossible_measurement, measured_byte, measured_step_s, set_aside, untimed_reason
@@ -41,8 +42,28 @@ def catalogue() -> tuple[Mapping[str, Chip], Mapping[str, ModelShape]]:
     return read_entries("hardware"), read_entries("model")
 
 
-def read_runs(path: Path = PUBLISHED_RUNS) -> Runs:
-    """Return the runs of a table. Raises UserError in one line if it is no table of runs."""
+def read_runs(path: Path = PUBLISHED_RUNS, *others: Path) -> Runs:
+    """Return the runs of a table, or of several, one after the other.
+
+    Raises UserError in one line if one is no table of runs, or if two have a run_id in common.
+    """
+    tables = [read_table(each) for each in (path, *others)]
+    about = pl.concat([each.about for each in tables])
+    if (repeated := about["run_id"].filter(about["run_id"].is_duplicated())).len() and others:
+        raise UserError(f"{others[-1]}: run_id {repeated[0]}: is in more than one table; give each run once")
+    filled = [each.columns for each in tables if each.columns]
+    columns = {name: np.concatenate([each[name] for each in filled]) for name in (filled[0] if filled else {})}
+    left_out = tuple(each for table in tables for each in table.left_out_runs)
+    return Runs(columns=columns, about=about, left_out=reason_counts(left_out), left_out_runs=left_out)
+
+
+def reason_counts(left_out: Sequence[tuple[str, str]]) -> dict[str, int]:
+    """Return how many runs were left out for each reason."""
+    return dict(Counter(reason for _, reason in left_out))
+
+
+def read_table(path: Path) -> Runs:
+    """Return the runs of one table."""
     chips, models = catalogue()
     inputs: list[dict[str, float]] = []
     about: list[dict[str, Any]] = []
@@ -58,8 +79,8 @@ def read_runs(path: Path = PUBLISHED_RUNS) -> Runs:
         about.append(told)
     names = inputs[0] if inputs else {}
     columns = {name: np.array([each[name] for each in inputs]) for name in names}
-    reasons = dict(Counter(reason for _, reason in left_out))
-    return Runs(columns=columns, about=about_frame(about), left_out=reasons, left_out_runs=tuple(left_out))
+    frame = about_frame(about).with_columns(table=pl.lit(path.name))
+    return Runs(columns=columns, about=frame, left_out=reason_counts(left_out), left_out_runs=tuple(left_out))
 
 
 def reason_to_leave_out(row: Row, chips: Mapping[str, Chip]) -> str:
@@ -157,7 +178,8 @@ def with_least_memory(runs: Runs) -> Columns:
     """Return the columns with the least memory that the runs may have had, where what decides it is unpublished.
 
     All recomputed where the share is unknown, microbatches of one sequence where their size is, and the optimiser
-    sharded where its sharding is.
+    sharded where its sharding is; one chunk a stage where interleaving is unpublished; layer inputs on the host where a
+    compiler plans the memory, as MaxText's policies do (decoder_layer_input: offload).
     """
     flags = runs.about["flags"].to_list()
     if not flags:
@@ -172,4 +194,8 @@ def with_least_memory(runs: Runs) -> Columns:
     smallest = np.where(["microbatch" in each for each in flags], np.minimum(size, 1.0), size)
     stage = runs.columns["sharding_stage"]
     least |= {"sharding_stage": np.where(["zero" in each for each in flags], np.maximum(stage, 1.0), stage)}
+    least |= {"interleave_ratio": np.where(["vpp" in each for each in flags], 1.0, runs.columns["interleave_ratio"])}
+    is_on_host = is_unsure & (runs.columns["is_static_allocation"] > 0.0)
+    again = least["recompute_elementwise_fraction"]
+    least |= {"recompute_elementwise_fraction": np.where(is_on_host, 0.0, again)}
     return runs.columns | least | {"microbatch_sequence": smallest, "microbatch_count": count * size / smallest}

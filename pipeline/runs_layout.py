@@ -18,7 +18,7 @@ from collections.abc import Mapping
 
 from pipeline.catalogue import ModelShape
 from pipeline.runs_recompute import RECOMPUTE_FIELDS, matmul_parts, recomputation
-from pipeline.runs_stacks import Stack
+from pipeline.runs_stack import Stack
 from pipeline.runs_table import Row
 
 HEAD_WIDTH, FFN_RATIO, GATED_FFN_RATIO, FFN_MULTIPLE = 128.0, 4.0, 8.0 / 3.0, 256
@@ -133,6 +133,7 @@ def run_layout(
     uneven = row["n_layers"] % (pipeline * chunks) and (row["n_layers"] + 2) % (pipeline * chunks) == 0
     stage, shard = sharding(row, stack, data * context, flags)
     notes, parts = row["notes"].lower(), matmul_parts(transformer)
+    again = recomputation(row, stage, parts, flags, unsaid=stack.recomputes, is_traced=stack.is_traced)
     return {
         "tensor_ranks": tensor,
         "sequence_ranks": sequence_ranks(row, stack, flags),
@@ -149,7 +150,7 @@ def run_layout(
         "shard_ranks": shard,
         "is_gpipe": float("gpipe" in notes),
         "bubble_ratio": 1.0 / 3.0 if "zero bubble" in notes or "zero-bubble" in notes else 1.0,
-        **dict(zip(RECOMPUTE_FIELDS, recomputation(row, stage, parts, flags), strict=True)),
+        **dict(zip(RECOMPUTE_FIELDS, again, strict=True)),
     }
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from pipeline.catalogue import Chip, peak_flop_per_s
 from pipeline.runs_recompute import weights_met
-from pipeline.runs_stacks import Stack
+from pipeline.runs_stack import Stack
 from pipeline.runs_table import MEASUREMENTS, Row
 
 GIB_BYTE, GB_BYTE, TFLOP = 2.0**30, 1e9, 1e12

@@ -1,91 +1,47 @@
-"""The stacks that published runs ran on, as data: which kernels, how much host, what state, what overlap.
+"""The stacks that published runs ran on, as data.
 
 A run belongs to the first stack one of whose names is in its framework and whose years hold its year. What a stack
 does is an input of the model; none of it is fitted and none of it is about one run.
 """
 
-import math
 import re
-from dataclasses import dataclass
-from typing import Any
 
+from pipeline.runs_stack import (
+    CHUNK_LAYERS,
+    DEEPSPEED,
+    EAGER,
+    EARLY,
+    LATE_REDUCTION,
+    OWN,
+    RECIPE,
+    RECIPE_WHY,
+    SHARDED,
+    TRACED,
+    UNFUSED,
+    VENDOR_WHY,
+    Stack,
+)
 from pipeline.runs_table import Row
 
 DEFAULT_YEAR = 2024.0
 FIRST_YEAR = 2012.0  # a year before has been misread
-OWN, GENERIC, EARLY, UNFUSED = "own", "generic", "early", "unfused"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Stack:
-    """What one stack does; the defaults are those of a compiled PyTorch stack of today."""
-
-    id: str
-    names: tuple[str, ...]  # any of these in the framework's name, lower case
-    why: str
-    first_year: float = 0.0
-    last_year: float = math.inf
-    first_release: float = 0.0  # releases from (as 26.05), and before
-    before_release: float = math.inf
-    attention: str = GENERIC
-    """own: written for the chip. generic: foreign to Hopper and later. early: generic of the first generation, as all
-    generic ones are until 2023. unfused: separate kernels."""
-    generic_until: float = math.inf  # from this year on generic kernels are written for the new chips too
-    is_eager: bool = False  # memory-bound kernels one by one
-    host_ratio: float = 0.5  # host time to launch a layer over eager PyTorch's
-    compiled_words: tuple[str, ...] = ()  # an eager stack is compiled where the framework says so
-    expert_host_ratio: float = 1.0  # 1: the host waits for the experts' token counts
-    expert_pass_ratio: float = 1.0
-    gradient_byte: float = 4.0  # bytes a weight in the gradient buffer, unless weights are sharded
-    optimizer_byte: float = 12.0
-    bf16_state_byte: tuple[float, float] | None = None  # (gradient, optimiser) of bf16 runs, where they differ
-    byte_per_logit: float = 8.0
-    sharding_stage: float = 0.0  # where the row does not say
-    has_sequence_parallel: bool = False  # where the row does not say
-    is_reduction_overlapped: bool = True
-    has_dropout: bool = False
-    pipeline_exposed_ratio: float = 1.0
-    pipeline_is_split: bool = True
-    keeps_stage_output: bool = False
-    chunk_layer_count: float = 0.0  # layers of a model chunk in its interleaved recipes; 0 = not interleaved unsaid
-    is_pure_16bit: bool = False  # sharded gradients in 16 bits
-    fills_pipeline_once: bool = False  # as many microbatches as stages, where the row does not say
-    prints_gib: bool = False  # peak memory in GiB, printed as GB
-
-
-VENDOR_WHY = (
-    "Fused kernels, attention written for each chip, half the host cost, gradients accumulated in 32 bits, "
-    "sequence parallelism, interleaved pipelines and overlapped sends by default (Megatron-Core documentation)."
-)
-CHUNK_LAYERS = 4.0  # the usual chunk of NeMo's and Megatron-Bridge's recipes
-VENDOR: dict[str, Any] = {
-    "attention": OWN,
-    "has_sequence_parallel": True,
-    "pipeline_exposed_ratio": 0.3,
-    "chunk_layer_count": CHUNK_LAYERS,
-}
-RECIPE: dict[str, Any] = {**VENDOR, "sharding_stage": 1.0}
-EAGER: dict[str, Any] = {"is_eager": True, "host_ratio": 1.0}
-LATE_REDUCTION: dict[str, Any] = {"is_reduction_overlapped": False, "has_dropout": True}
-DEEPSPEED: dict[str, Any] = {
-    **EAGER,
-    **LATE_REDUCTION,
-    "sharding_stage": 1.0,
-    "gradient_byte": 2.0,  # at fp16 a partitioned copy of the gradients in 32 bits: 16 bytes of optimiser
-    "optimizer_byte": 16.0,
-    "bf16_state_byte": (6.0, 12.0),
-    "keeps_stage_output": True,
-}
 STACKS = (
+    Stack(
+        id="xla_gpu",
+        names=("maxtext",),
+        vendor="NVIDIA",
+        why="As XLA; NVIDIA's recipes keep the projections of queries, keys and values (remat_policy=save_qkv_proj).",
+        recomputes="all but qkv",
+        **TRACED,
+    ),
     Stack(
         id="xla",
         names=("maxtext", "jax", "paxml", "praxis", "levanter", "t5x", "easylm", "axlearn", "pathways", "gspmd")
         + ("mesh tensorflow", "mesh-tensorflow", "xla"),
-        why="A compiler fuses everything and the host launches one program; losses are computed in 16 bits.",
-        attention=OWN,
-        host_ratio=0.0,
-        gradient_byte=2.0,
-        has_sequence_parallel=True,  # GSPMD shards the residual stream over the axis that splits the weights
+        why="A compiler fuses everything and the host launches one program; losses are computed in 16 bits; layers "
+        "are recomputed unless a policy says otherwise (MaxText, Pax: defaults).",
+        recomputes="full",
+        **TRACED,
     ),
     Stack(
         id="llm_c",
@@ -100,7 +56,7 @@ STACKS = (
         id="vendor_recipes_24_0",
         names=("nemo", "bridge"),
         before_release=24.1,
-        why=VENDOR_WHY + " Releases 24.0x kept 2-byte remainders of the weights: 10 bytes of optimiser.",
+        why=RECIPE_WHY + " Releases 24.0x kept 2-byte remainders of the weights: 10 bytes of optimiser.",
         optimizer_byte=10.0,
         **RECIPE,
     ),
@@ -108,19 +64,41 @@ STACKS = (
         id="vendor_recipes_26_06",
         names=("bridge",),
         first_release=26.05,
-        why=VENDOR_WHY + " From 26.06 whole layers are CUDA graphs: the host does not wait for token counts, and one "
+        why=RECIPE_WHY + " From 26.06 whole layers are CUDA graphs: the host does not wait for token counts, and one "
         "kernel permutes, pads and quantises (0.4 of the passes: assumption).",
         expert_host_ratio=0.0,
+        expert_launch_ratio=0.0,
         expert_pass_ratio=0.4,
         **RECIPE,
     ),
     Stack(
-        id="vendor_recipes",
-        names=("nemo", "bridge"),
-        why=VENDOR_WHY + " Its recipes interleave in chunks of four layers and shard the optimiser.",
+        id="automodel",
+        names=("automodel",),
+        why="PyTorch FSDP2 with Transformer Engine's kernels; weights, gradients and moments in 16 "
+        "bits (its examples/benchmark/configs).",
+        attention=OWN,
+        sharding_stage=3.0,
+        is_pure_16bit=True,
+        sharded_state_byte=(2.0, 4.0),
+        byte_per_logit=4.0,
+    ),
+    Stack(
+        id="vendor_recipes_bridge",
+        names=("bridge",),
+        why=RECIPE_WHY + " Parts of layers with experts (attention, router, preprocessing) are captured in "
+        "CUDA graphs (scripts/performance/configs).",
+        captures_graphs=True,
         **RECIPE,
     ),
-    Stack(id="megatron_core", names=("megatron-core", "mcore", "transformer engine"), why=VENDOR_WHY, **VENDOR),
+    Stack(
+        id="vendor_recipes",
+        names=("nemo",),
+        drops_tokens=True,
+        why=RECIPE_WHY + " They interleave in chunks of four layers and drop what experts cannot hold "
+        "(MegatronTokenDropCallback).",
+        **RECIPE,
+    ),
+    Stack(id="megatron_core", names=("megatron-core", "mcore", "transformer engine"), why=VENDOR_WHY, **SHARDED),
     Stack(
         id="deepspeed_2022",
         names=("deepspeed", "neox"),
@@ -139,7 +117,11 @@ STACKS = (
         **DEEPSPEED,
     ),
     Stack(
-        id="deepspeed", names=("deepspeed", "neox"), why="Since 2023 with flash attention and split sends.", **DEEPSPEED
+        id="deepspeed",
+        names=("deepspeed", "neox"),
+        why="Since 2023 with flash attention and split sends; gradients are accumulated in the weights' 16 bits where "
+        "ZeRO is on (DeepSpeed's get_data_types), with a partitioned copy in 32.",
+        **(DEEPSPEED | {"bf16_state_byte": None}),
     ),
     Stack(
         id="megatron_lm_2021",
@@ -162,7 +144,15 @@ STACKS = (
         **LATE_REDUCTION,
     ),
     Stack(
-        id="megatron_lm", names=("megatron",), why="Since 2023 Megatron-LM is Megatron-Core. " + VENDOR_WHY, **VENDOR
+        id="megatron_lm_2023",
+        names=("megatron",),
+        last_year=2023,
+        why="As in 2022, with flash attention of the first generation.",
+        **EAGER,
+        **LATE_REDUCTION,
+    ),
+    Stack(
+        id="megatron_lm", names=("megatron",), why="Since 2024 Megatron-LM is Megatron-Core. " + VENDOR_WHY, **SHARDED
     ),
     Stack(
         id="llm_foundry",
@@ -175,6 +165,8 @@ STACKS = (
     ),
     Stack(
         id="torchtitan",
+        is_compiled_from=2025,
+        gathers_8bit=True,
         names=("titan",),
         why="Compiled PyTorch, generic flash kernels, logits in 32 bits (its performance page).",
         byte_per_logit=12.0,
@@ -251,6 +243,6 @@ def stack_of(row: Row, vendor: str, flags: list[str]) -> tuple[Stack, float]:
     for each in STACKS:
         is_named = any(part in name for part in each.names)
         is_then = each.first_year <= year <= each.last_year and each.first_release <= release < each.before_release
-        if is_named and is_then:
+        if is_named and is_then and each.vendor in ("", vendor):
             return each, year
     raise AssertionError("the last stack takes every run")

@@ -42,7 +42,9 @@ RAN = ("", "ok", "success", "succeeded", "completed", "complete", "pass", "passe
 
 _CHECKOUT = Path(__file__).resolve().parent.parent / "tests" / "data" / "runs"
 _INSTALLED = Path(sysconfig.get_path("data")) / "share" / "flopscape" / "runs"
-PUBLISHED_RUNS = (_CHECKOUT if _CHECKOUT.is_dir() else _INSTALLED) / "published_runs.csv"
+_TABLES = _CHECKOUT if _CHECKOUT.is_dir() else _INSTALLED
+PUBLISHED_RUNS = _TABLES / "published_runs.csv"
+FURTHER_RUNS = _TABLES / "further_runs.csv"  # of other families, collected from public pages
 
 
 def read_runs_table(path: Path = PUBLISHED_RUNS) -> list[Row]:

@@ -13,7 +13,7 @@ from pipeline.errors import UserError
 from pipeline.runs import read_runs, with_least_memory
 from pipeline.runs_chips import ALIASES, VARIANTS, chip_of, plain_name, published_port_byte_per_s
 from pipeline.runs_stacks import STACKS
-from pipeline.runs_table import NEEDED, PUBLISHED_RUNS
+from pipeline.runs_table import FURTHER_RUNS, NEEDED, PUBLISHED_RUNS
 from pipeline.validate import validate
 
 CHIPS = read_entries("hardware")
@@ -256,10 +256,21 @@ def test_the_least_memory_a_run_may_have_had(tmp_path: Path) -> None:
     assert runs.columns["microbatch_sequence"].tolist() == [1.0, 4.0] and runs.columns["microbatch_count"][1] == 2.0
     assert least["microbatch_sequence"].tolist() == [1.0, 1.0] and least["microbatch_count"].tolist() == [2.0, 8.0]
     assert least["recompute_matmul_fraction"].tolist() == [0.0, 1.0]
-    unsharded = read_runs(written(tmp_path, {"framework": "Megatron-LM", "zero_stage_or_fsdp": ""}))
+    assert least["stored_activation_fraction"].tolist() == [1.0, 0.0]
+
+
+def test_the_least_state_a_run_may_have_had(tmp_path: Path) -> None:
+    """Unpublished sharding: the optimiser's; unpublished interleaving: none; a compiler's layer inputs: on the host."""
+    unsharded = read_runs(written(tmp_path, {"framework": "Megatron-LM", "year": "2022", "zero_stage_or_fsdp": ""}))
     assert unsharded.columns["sharding_stage"].tolist() == [0.0]
     assert with_least_memory(unsharded)["sharding_stage"].tolist() == [1.0]
-    assert least["stored_activation_fraction"].tolist() == [1.0, 0.0]
+    piped = {"pp": "4", "tp": "2", "dp": "8", "vpp": "", "zero_stage_or_fsdp": "zero1"}
+    interleaved = read_runs(written(tmp_path, piped))
+    assert interleaved.columns["interleave_ratio"].tolist() == [2.0]
+    assert with_least_memory(interleaved)["interleave_ratio"].tolist() == [1.0]
+    traced = read_runs(written(tmp_path, {"gpu": "tpu_v5p", "framework": "MaxText", "recompute": ""}))
+    assert traced.columns["recompute_elementwise_fraction"].tolist() == [1.0]
+    assert with_least_memory(traced)["recompute_elementwise_fraction"].tolist() == [0.0]
 
 
 def test_ulysses_is_an_all_to_all(tmp_path: Path) -> None:
@@ -298,12 +309,20 @@ def test_damaged_rows_never_break_and_stay_finite(tmp_path: Path) -> None:
     assert np.isfinite(frame["memory_byte"].to_numpy()).all()
 
 
-def test_the_hold_out_is_apart_from_what_is_fitted() -> None:
-    """Every row says where it was printed, none is of a family that the constants were fitted on, and all are read."""
-    path = PUBLISHED_RUNS.parent / "holdout_runs.csv"
-    rows = pl.read_csv(path, infer_schema=False)
+def test_the_two_tables_are_apart_and_read_as_one() -> None:
+    """Every further row says where it was printed, none is of a family of the other table, and all are read."""
+    rows = pl.read_csv(FURTHER_RUNS, infer_schema=False)
     assert rows.columns == PUBLISHED.columns and rows["run_id"].n_unique() == rows.height
     assert rows["source_url_or_repo_path"].null_count() == 0
     assert not set(rows["family"]) & set(PUBLISHED["family"])
-    runs = read_runs(path)
-    assert runs.about.height == rows.height and not runs.left_out
+    further, both = read_runs(FURTHER_RUNS), read_runs(PUBLISHED_RUNS, FURTHER_RUNS)
+    assert further.about.height == rows.height and not further.left_out
+    assert both.about["table"].unique(maintain_order=True).to_list() == ["published_runs.csv", "further_runs.csv"]
+    for name, values in both.columns.items():
+        np.testing.assert_array_equal(values[-rows.height :], further.columns[name])
+
+
+def test_a_run_given_twice_is_refused(tmp_path: Path) -> None:
+    path = written(tmp_path, {})
+    with pytest.raises(UserError, match=r"runs\.csv: run_id a: is in more than one table; give each run once"):
+        read_runs(path, path)

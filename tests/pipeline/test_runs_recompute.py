@@ -1,15 +1,18 @@
 """The words that sources use for recomputation, each read as what it means."""
 
+from typing import Any
+
 import pytest
 
 from pipeline.runs_recompute import FULL, NONE, OFFLOADED, PYTORCH_SELECTIVE, SELECTIVE, matmul_parts, recomputation
 
-PARTS = {"qkv": 0.2, "out": 0.1, "ffn": 0.7}
+PARTS = {"qkv": 0.2, "out": 0.1, "ffn": 0.7, "last": 0.25}
+PARTS |= {"norm_kept": 0.2, "act_kept": 0.15, "ffn_kept": 0.5, "qkv_kept": 0.1, "context_kept": 0.05}
 
 
-def read(words: str, stage: float = 1.0, framework: str = "NeMo") -> tuple[tuple[float, ...], list[str]]:
+def read(words: str, stage: float = 1.0, **options: Any) -> tuple[tuple[float, ...], list[str]]:
     flags: list[str] = []
-    return recomputation({"recompute": words, "framework": framework}, stage, PARTS, flags), flags
+    return recomputation({"recompute": words}, stage, PARTS, flags, **options), flags
 
 
 @pytest.mark.parametrize(
@@ -26,11 +29,13 @@ def read(words: str, stage: float = 1.0, framework: str = "NeMo") -> tuple[tuple
         ("no checkpointing", NONE),
         ("selective", SELECTIVE),
         ("core_attn", SELECTIVE),
-        ("norm, act", (0.0, 0.0, pytest.approx(2 / 3), 1.0)),
+        ("norm, act", (0.0, 0.0, pytest.approx(2 / 3), pytest.approx(0.65))),
         ("layernorm moe", (0.7, 0.0, pytest.approx(2 / 3), pytest.approx(0.3))),
+        ("moe_act", (0.0, 0.0, pytest.approx(1 / 3), pytest.approx(0.85))),
         ("qkv_offload", (pytest.approx(0.8), 1.0, 1.0, 0.0)),
         ("query_proj, key_proj, value_proj, out_proj offload", (pytest.approx(0.7), 1.0, 1.0, 0.0)),
         ("decoder_layer_input: offload", FULL),
+        ("device: decoder_layer_input, context, query_proj", (pytest.approx(0.8), 0.0, 1.0, pytest.approx(0.15))),
         ("offload", OFFLOADED),
     ],
 )
@@ -45,8 +50,17 @@ def test_selective_under_full_sharding_is_pytorch_s() -> None:
 
 @pytest.mark.parametrize("words", ["", "as usual"])
 def test_unknown_words_are_a_guess(words: str) -> None:
+    """What the stack does by default: nothing, all of it, or all but the projections into attention."""
     assert read(words) == (NONE, ["recompute"])
-    assert read(words, framework="MaxText (JAX)") == (FULL, ["recompute"])
+    assert read(words, unsaid="full") == (FULL, ["recompute"])
+    assert read(words, unsaid="all but qkv") == ((pytest.approx(0.8), 1.0, 1.0, 0.0), ["recompute"])
+
+
+def test_a_compiler_spares_the_last_matmul() -> None:
+    """Of a layer recomputed whole; not where nothing is, nor where what is recomputed is named."""
+    assert read("full", is_traced=True) == ((0.75, *FULL[1:]), [])
+    assert read("none", is_traced=True) == (NONE, [])
+    assert read("moe", is_traced=True)[0][0] == 0.7
 
 
 def test_parts_of_a_layer_by_hand() -> None:
@@ -55,4 +69,8 @@ def test_parts_of_a_layer_by_hand() -> None:
     transformer |= {"experts_per_token": 2.0, "shared_expert_count": 1.0, "moe_layer_fraction": 0.5}
     transformer |= {"ffn_width": 16.0, "expert_ffn_width": 4.0}
     whole = 96.0 + 64.0 + 3.0 * 8.0 * 14.0
-    assert matmul_parts(transformer) == pytest.approx({"qkv": 96 / whole, "out": 64 / whole, "ffn": 336 / whole})
+    kept = 4.0 * 8.0 + 2.0 * (8.0 + 2.0) + 3.0 * 10.0 + 16.0 + 12.0  # dense 8 + 2 wide, and one copy of a token routed
+    parts = {"qkv": 96 / whole, "out": 64 / whole, "ffn": 336 / whole, "last": 112 / whole}
+    parts |= {"norm_kept": 16 / kept, "act_kept": 14 / kept, "ffn_kept": 58 / kept}
+    parts |= {"qkv_kept": 12 / kept, "context_kept": 8 / kept}
+    assert matmul_parts(transformer) == pytest.approx(parts)
