@@ -19,7 +19,7 @@ from pipeline.errors import UserError
 from pipeline.physics_calibrated import CalibratedEntry, load_calibrated
 from pipeline.run_scores import score
 from pipeline.runs import Runs, read_runs
-from pipeline.runs_table import PUBLISHED_RUNS
+from pipeline.runs_table import FURTHER_RUNS, PUBLISHED_RUNS
 
 PRESET = CONF_DIRECTORY / "physics" / "calibrated.yaml"
 WHOLE_ITERATIONS, FAMILY_ITERATIONS, SOURCE_ITERATIONS = 14, 6, 8
@@ -120,13 +120,19 @@ def scores(result: Calibration) -> list[dict[str, object]]:
     """Return the rows of the table of errors: each test, each group, without and with rows set aside."""
     about, rows = result.about, []
     amount, measured = about["token_per_accelerator"].to_numpy(), about["measured_step_s"].to_numpy()
-    kept = (about["aside"] == "").to_numpy()
+    kept, tables = (about["aside"] == "").to_numpy(), about["table"].unique(maintain_order=True).to_list()
     for test, predicted in result.predicted_s.items():
         for name, chosen in {"": kept, " with rows set aside": np.ones_like(kept)}.items():
             for group in GROUPS if not name else ("all",):
                 mask = chosen & in_group(about, group)
                 numbers = score(predicted[mask], measured[mask], amount[mask])
                 rows.append({"test": test, "group": group + name, **numbers})
+        for table in tables if len(tables) > 1 else ():
+            for group in GROUPS:
+                mask = kept & in_group(about, group) & (about["table"] == table).to_numpy()
+                if mask.any():
+                    numbers = score(predicted[mask], measured[mask], amount[mask])
+                    rows.append({"test": test, "group": f"{group} of {table}", **numbers})
     memory = result.memory
     for test in ("in sample", "family out"):
         numbers = score(memory[test].to_numpy(), memory["measured_byte"].to_numpy())
@@ -145,14 +151,14 @@ def as_text(result: Calibration) -> str:
     for name, each in result.fitted.items():
         lines.append(f"{name:32s} {each.value:10.4g} {each.low:10.4g} {each.high:10.4g}")
     lines += ["", *(f"{name}: {meaning}" for name, meaning in TESTS.items()), ""]
-    lines.append(f"{'test':11s} {'group':24s} {'rows':>5s} {'median':>7s} {'p90':>7s} {'bias':>7s} {'rank':>7s}")
+    lines.append(f"{'test':11s} {'group':34s} {'rows':>5s} {'median':>7s} {'p90':>7s} {'bias':>7s} {'rank':>7s}")
     for row in scores(result):
         shares = [
             f"{row[name]:7.1%}" if row[name] is not None else "-" for name in ("median_abs_error", "p90_abs_error")
         ]
         bias = f"{row['bias']:+7.1%}" if row["bias"] is not None else "-"
         rank = f"{row['rank_correlation']:7.4f}" if row["rank_correlation"] is not None else "-"
-        lines.append(f"{row['test']:11s} {row['group']:24s} {row['rows']:5d} {' '.join(shares)} {bias} {rank}")
+        lines.append(f"{row['test']:11s} {row['group']:34s} {row['rows']:5d} {' '.join(shares)} {bias} {rank}")
     return "\n".join(lines)
 
 
@@ -178,7 +184,10 @@ def main(argv: list[str]) -> int:
         description="Fit the calibrated model's constants on measured runs; a minute or two.",
     )
     parser.add_argument(
-        "--runs", type=Path, default=PUBLISHED_RUNS, help="a table of runs; the published ones if left out"
+        "--runs",
+        type=Path,
+        action="append",
+        help="a table of runs; may be given several times; published_runs.csv and further_runs.csv if left out",
     )
     parser.add_argument("--out", type=Path, help=f"the physics file to write; conf's own, {PRESET.name}, if left out")
     parser.add_argument(
@@ -193,7 +202,7 @@ def main(argv: list[str]) -> int:
         raise UserError("command line: --json: only with --without EFFECT; the fitted constants are written as YAML")
     if options.out and options.without:
         raise UserError("command line: --out: --without writes no constants; leave one of them out")
-    runs = read_runs(options.runs)
+    runs = read_runs(*(options.runs or (PUBLISHED_RUNS, FURTHER_RUNS)))
     if options.without:
         report_without(runs, options.without, as_json=options.json)
         return 0

@@ -11,7 +11,7 @@ from pipeline.calibrate_priors import MEMORY_PRIORS
 from pipeline.runs import Runs, with_least_memory
 
 VALUE_SCALE, VALUE_WEIGHT = 0.05, 1.0  # log error of a printed peak that counts as one
-OVER_SCALE, OVER_MARGIN, OVER_WEIGHT = 0.004, 0.004, 0.5  # a run that ran must fit, or nearly nothing else matters
+OVER_SCALE, OVER_MARGIN, OVER_WEIGHT = 0.004, 0.004, 2.0  # a run that ran must fit, or nearly nothing else matters
 UNDER_SCALE, UNDER_WEIGHT = 0.05, 0.1  # a run that did not fit should not
 DIFFERENCE = 1e-4
 

@@ -90,7 +90,7 @@ def test_parts_of_every_run_add_up(validated) -> None:
 
 # What the fit reaches on the rows it was fitted on, with room for a re-fit; the honest figures, on families and
 # sources left out, are those of `flopscape calibrate`. These fail when a change of the physics spoils a constant.
-IN_SAMPLE = {"dense_16bit": (0.06, 0.16), "dense_fp8": (0.06, 0.18), "moe": (0.06, 0.20), "all": (0.06, 0.16)}
+IN_SAMPLE = {"dense_16bit": (0.06, 0.16), "dense_fp8": (0.06, 0.18), "moe": (0.08, 0.24), "all": (0.06, 0.16)}
 
 
 @pytest.mark.parametrize("group", IN_SAMPLE)
@@ -100,7 +100,7 @@ def test_committed_constants_hold(validated, group: str) -> None:
     got = result["groups"][group]
     assert got["median_abs_error"] < median
     assert got["p90_abs_error"] < far
-    assert abs(got["bias"]) < 0.02
+    assert abs(got["bias"]) < 0.03
     assert got["rank_correlation"] > (0.93 if group == "moe" else 0.99)  # two models, three chips: few real ranks
 
 
