@@ -265,7 +265,14 @@ def test_mixture_by_hand() -> None:
 
 def test_experts_that_one_rank_holds_are_not_gathered() -> None:
     """Full sharding over 16 ranks, experts over all 16 of them: 4 of 64 experts a rank, kept whole, and never copied."""
-    alone = {**MIXTURE, "tensor_ranks": 1, "pipeline_ranks": 2, "data_ranks": 16, "shard_ranks": 16, "sharding_stage": 3}
+    alone = {
+        **MIXTURE,
+        "tensor_ranks": 1,
+        "pipeline_ranks": 2,
+        "data_ranks": 16,
+        "shard_ranks": 16,
+        "sharding_stage": 3,
+    }
     alone |= {"weight_byte": 4, "optimizer_byte": 8}
     shared = {**alone, "expert_ranks": 8}  # two ranks hold the same experts: each keeps half, and copies all of them
     expert = 3 * 4096 * 2048

@@ -315,6 +315,9 @@ def test_the_two_tables_are_apart_and_read_as_one() -> None:
     assert rows.columns == PUBLISHED.columns and rows["run_id"].n_unique() == rows.height
     assert rows["source_url_or_repo_path"].null_count() == 0
     assert not set(rows["family"]) & set(PUBLISHED["family"])
+    unseen = pl.read_csv(FURTHER_RUNS.with_name("unseen_runs.csv"), infer_schema=False)
+    assert unseen.columns == PUBLISHED.columns
+    assert not set(unseen["family"]) & (set(PUBLISHED["family"]) | set(rows["family"]))
     further, both = read_runs(FURTHER_RUNS), read_runs(PUBLISHED_RUNS, FURTHER_RUNS)
     assert further.about.height == rows.height and not further.left_out
     assert both.about["table"].unique(maintain_order=True).to_list() == ["published_runs.csv", "further_runs.csv"]
