@@ -89,6 +89,6 @@ DEEPSPEED: dict[str, Any] = {
     "sharding_stage": 1.0,
     "gradient_byte": 2.0,  # at fp16 a partitioned copy of the gradients in 32 bits: 16 bytes of optimiser
     "optimizer_byte": 16.0,
-    "bf16_state_byte": (6.0, 12.0),
     "keeps_stage_output": True,
 }
+IN_32_BITS: dict[str, Any] = {**DEEPSPEED, "bf16_state_byte": (6.0, 12.0)}  # its BF16_Optimizer accumulates in 32 bits

@@ -11,6 +11,7 @@ from pipeline.runs_stack import (
     DEEPSPEED,
     EAGER,
     EARLY,
+    IN_32_BITS,
     LATE_REDUCTION,
     OWN,
     RECIPE,
@@ -107,21 +108,21 @@ STACKS = (
         "sent from every tensor rank, each stage's outputs kept (DeepSpeed's pipeline engine).",
         attention=UNFUSED,
         pipeline_is_split=False,
-        **DEEPSPEED,
+        **IN_32_BITS,
     ),
     Stack(
         id="megatron_deepspeed",
         names=("megatron-deepspeed",),
         why="As before 2023, with split sends (pipe_partitioned).",
         attention=UNFUSED,
-        **DEEPSPEED,
+        **IN_32_BITS,
     ),
     Stack(
         id="deepspeed",
         names=("deepspeed", "neox"),
         why="Since 2023 with flash attention and split sends; gradients are accumulated in the weights' 16 bits where "
         "ZeRO is on (DeepSpeed's get_data_types), with a partitioned copy in 32.",
-        **(DEEPSPEED | {"bf16_state_byte": None}),
+        **DEEPSPEED,
     ),
     Stack(
         id="megatron_lm_2021",

@@ -264,7 +264,7 @@ def test_mixture_by_hand() -> None:
 
 
 def test_experts_that_one_rank_holds_are_not_gathered() -> None:
-    """Full sharding over 16 ranks, experts over all 16 of them: 4 of 64 experts a rank, kept whole, and never copied."""
+    """Full sharding over 16 ranks, experts over all 16 of them: 4 of 64 a rank, kept whole, and never copied."""
     alone = {
         **MIXTURE,
         "tensor_ranks": 1,
