@@ -4,11 +4,10 @@ heads: d_model / 128. kv: as many as heads. vocab: 50,000. top_k: 2. moe_d_ff: d
 four times the width, or unpublished. d_ff: 4 d_model, gated 8/3 of it to the next 256. batch: microbatch x data ranks.
 layout: no tensor degree published, all degrees 1. dp: accelerators / (tp pp cp).
 microbatch: the largest of at most 8,192 tokens that divides the batch of a data rank; torchtitan with a pipeline as
-many microbatches as stages. vpp: 1; called interleaved 2; vendor stacks, Megatron since 2023 and stacks without a rule
-chunks of 4 layers where that divides. zero: stage 1 for DeepSpeed and vendor recipes, else 0. sp: where tp > 1, on for
-those, torchtitan and XLA.
-cp: 1; full sharding with fewer sequences than ranks, as many as share one;
-a ring; framework or notes say Ulysses, an all-to-all. ep: as many as experts, data ranks and domain allow.
+many microbatches as stages. vpp: 1; called interleaved 2; vendor stacks, Megatron since 2024 and stacks without a rule
+chunks of 4 layers where that divides. zero: stage 1 for DeepSpeed, vendor stacks and Megatron since 2024, else 0. sp:
+where tp > 1, on for those, torchtitan and XLA. cp: 1; full sharding with fewer sequences than ranks, as many as share
+one; a ring; framework or notes say Ulysses, an all-to-all. ep: as many as experts, data ranks and domain allow.
 recompute: `runs_recompute`.
 (L + 2) divisible by pp x vpp while L is not: embedding and logits count as a layer each.
 """

@@ -31,12 +31,14 @@ MODULE_ELEMENTWISE_FRACTION = 1.0 / 3.0  # of the memory-bound work: norms a thi
 UNSAID: Mapping[str, Callable[[Mapping[str, float]], tuple[float, ...]]] = {
     "none": lambda parts: NONE,
     "full": lambda parts: FULL,
+    "latent": lambda parts: by_modules(LATENT_WORDS, parts),
     "all but qkv": lambda parts: (1.0 - parts["qkv"], *FULL[1:]),
 }
 """What is recomputed where a row does not say, by what its stack is known to do."""
 FFN_WORDS = {"mlp", "ffn", "moe", "experts", "shared_experts", "shared_expert"}
 QKV_WORDS = {"qkv", "qkv_proj", "query", "key", "value", "query_proj", "key_proj", "value_proj"}
 OUT_WORDS = {"out", "out_proj"}
+LATENT_WORDS = {"mla_up_proj"}
 CONTEXT_WORDS = {"context"}
 INPUT_WORDS = {"layer", "decoder_layer_input", "input"}
 
@@ -56,7 +58,7 @@ def recomputation(
     backward pass leaves out the layer's last matmul, whose result no gradient needs.
     """
     found = by_words(row, stage, parts, flags, UNSAID[unsaid](parts))
-    spared = parts["last"] if is_traced and found[0] > parts["last"] and found[-1] == 0.0 else 0.0
+    spared = parts["last"] if is_traced and found[0] > parts["last"] and found[2] == 1.0 else 0.0
     return (found[0] - spared, *found[1:])
 
 
@@ -70,7 +72,7 @@ def by_words(
         return by_policy(words, parts)
     if "selective" in given:
         return PYTORCH_SELECTIVE if stage == 3.0 else SELECTIVE
-    named = words & (ATTENTION_WORDS | NORM_WORDS | ACTIVATION_WORDS | FFN_WORDS)
+    named = words & (ATTENTION_WORDS | NORM_WORDS | ACTIVATION_WORDS | FFN_WORDS | LATENT_WORDS)
     if words & NONE_WORDS:
         return NONE
     if words & ALL_WORDS:
@@ -84,11 +86,16 @@ def by_words(
 def by_modules(words: set[str], parts: Mapping[str, float]) -> tuple[float, ...]:
     """Return the same where modules are named: what they make is made again, and is not kept."""
     is_ffn, is_norm = bool(words & FFN_WORDS), bool(words & NORM_WORDS)
-    is_activation = bool(words & ACTIVATION_WORDS)
+    is_activation, is_up = bool(words & ACTIVATION_WORDS), bool(words & LATENT_WORDS)
     kinds = is_norm + (is_activation or is_ffn)
-    spared = parts["norm_kept"] * is_norm + (parts["ffn_kept"] if is_ffn else parts["act_kept"] * is_activation)
+    spared = (
+        parts["norm_kept"] * is_norm
+        + parts["up_kept"] * is_up
+        + (parts["ffn_kept"] if is_ffn else parts["act_kept"] * is_activation)
+    )
     attention = float(bool(words & ATTENTION_WORDS))
-    return (parts["ffn"] * is_ffn, attention, kinds * MODULE_ELEMENTWISE_FRACTION, 1.0 - spared)
+    matmuls = parts["ffn"] * is_ffn + parts["up"] * is_up
+    return (matmuls, attention, kinds * MODULE_ELEMENTWISE_FRACTION, 1.0 - spared)
 
 
 def by_policy(words: set[str], parts: Mapping[str, float]) -> tuple[float, ...]:
@@ -106,19 +113,41 @@ def by_policy(words: set[str], parts: Mapping[str, float]) -> tuple[float, ...]:
 
 
 def matmul_parts(transformer: Mapping[str, float]) -> dict[str, float]:
-    """Return the shares of the weights of a layer that one token meets: attention in, attention out, feed-forward."""
-    m, whole = transformer, weights_met(transformer)
-    into = m["hidden_width"] * (m["query_width"] + 2.0 * m["key_value_width"])
-    out = m["hidden_width"] * m["query_width"]
-    ffn = 1.0 - (into + out) / whole
-    matmuls = {"qkv": into / whole, "out": out / whole, "ffn": ffn, "last": ffn / m["ffn_matrix_count"]}
-    return matmuls | kept_parts(transformer)
+    """Return shares of a layer by part: of the weights that one token meets, and of the activations that it keeps."""
+    met, kept = met_weights(transformer), kept_parts(transformer)
+    whole = met["qkv"] + met["out"] + met["ffn"]
+    kept["up_kept"] = kept["qkv_kept"] * (transformer["key_value_rank_width"] > 0.0)
+    return {name: value / whole for name, value in met.items()} | kept
+
+
+def met_weights(transformer: Mapping[str, float]) -> dict[str, float]:
+    """Return the weights of a mean layer that one token meets, by part.
+
+    Attention in (and, of it, latent attention's up-projections), attention out, feed-forward and its last matrix.
+    """
+    m, hidden = transformer, transformer["hidden_width"]
+    is_latent = m["key_value_rank_width"] > 0.0
+    up = m["query_rank_width"] * m["query_width"]
+    up += m["key_value_rank_width"] * (m["key_value_width"] + m["value_width"])
+    down = hidden * (m["query_rank_width"] + m["key_value_rank_width"] + m["rope_width"])
+    into = up + down if is_latent else hidden * (m["query_width"] + 2.0 * m["key_value_width"])
+    routed = m["experts_per_token"] + m["shared_expert_count"]
+    width = (1.0 - m["moe_layer_fraction"]) * m["ffn_width"] + m["moe_layer_fraction"] * routed * m["expert_ffn_width"]
+    ffn = m["ffn_matrix_count"] * hidden * width
+    out = hidden * (m["value_width"] if is_latent else m["query_width"])
+    return {"qkv": into, "up": up, "out": out, "ffn": ffn, "last": hidden * width}
+
+
+def weights_met(transformer: Mapping[str, float]) -> float:
+    """Return all weights of a mean layer that one token meets."""
+    met = met_weights(transformer)
+    return met["qkv"] + met["out"] + met["ffn"]
 
 
 def kept_parts(transformer: Mapping[str, float]) -> dict[str, float]:
     """Return what share of a layer's stored activations its norms, activations, feed-forward, qkv and context are.
 
-    Of 4 h + 2 q + 2 kv + m f and, routed, k (2 h + m f_e): 2 h, f + k f_e, m f + k (2 h + m f_e), q + 2 kv, and q
+    Of 4 h + 2 q + 2 kv + m f and, routed, k (h + m f_e): 2 h, f + k f_e, m f + k (h + m f_e), q + 2 kv, and q
     (`models.effects.activation`).
     """
     m = transformer
@@ -126,18 +155,9 @@ def kept_parts(transformer: Mapping[str, float]) -> dict[str, float]:
     dense = (1.0 - m["moe_layer_fraction"]) * m["ffn_width"]
     dense += m["moe_layer_fraction"] * m["shared_expert_count"] * m["expert_ffn_width"]
     hidden, matrices = m["hidden_width"], m["ffn_matrix_count"]
-    ffn = matrices * dense + routed * (2.0 * hidden + matrices * m["expert_ffn_width"])
+    ffn = matrices * dense + routed * (hidden + matrices * m["expert_ffn_width"])
     whole = 4.0 * hidden + 2.0 * (m["query_width"] + m["key_value_width"]) + ffn
     activation = dense + routed * m["expert_ffn_width"]
     attention = {"qkv_kept": m["query_width"] + 2.0 * m["key_value_width"], "context_kept": m["query_width"]}
     parts = {"norm_kept": 2.0 * hidden, "act_kept": activation, "ffn_kept": ffn, **attention}
     return {name: value / whole for name, value in parts.items()}
-
-
-def weights_met(transformer: Mapping[str, float]) -> float:
-    """Return the weights of a mean layer that one token meets (latent attention as if its widths were full)."""
-    m = transformer
-    attention = 2.0 * m["hidden_width"] * (m["query_width"] + m["key_value_width"])
-    routed = m["experts_per_token"] + m["shared_expert_count"]
-    width = (1.0 - m["moe_layer_fraction"]) * m["ffn_width"] + m["moe_layer_fraction"] * routed * m["expert_ffn_width"]
-    return attention + m["ffn_matrix_count"] * m["hidden_width"] * width

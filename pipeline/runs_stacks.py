@@ -29,9 +29,9 @@ FIRST_YEAR = 2012.0  # a year before has been misread
 STACKS = (
     Stack(
         id="xla_gpu",
-        names=("maxtext",),
+        names=("maxtext", "pax"),
         vendor="NVIDIA",
-        why="As XLA; NVIDIA's recipes keep the projections of queries, keys and values (remat_policy=save_qkv_proj).",
+        why="As XLA; NVIDIA's recipes keep the projections of queries, keys and values (save_qkv_proj).",
         recomputes="all but qkv",
         **TRACED,
     ),

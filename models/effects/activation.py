@@ -73,12 +73,13 @@ def expert_activation_byte(
 ) -> Scalar:
     """Return the bytes of stored activations of routed experts in one layer.
 
-    Dispatched input and expert output 2 h, gate, up, product 3 f.
+    Dispatched input h, gate, up, product 3 f.
 
-    bytes = element R (2 h + matrices f), R = tokens x experts per token. Source: counting; Megatron-Core MoE.
-    Ignores: routing maps and probabilities.
+    bytes = element R (h + matrices f), R = tokens x experts per token. Source: counting; Megatron-Core MoE.
+    Valid when: probabilities are applied before the last matmul (Megatron-Core since 2025), so that its output is not
+    kept. Ignores: routing maps and probabilities.
     """
-    return element_byte * routed_token * (2 * hidden_width + ffn_matrix_count * expert_ffn_width)
+    return element_byte * routed_token * (hidden_width + ffn_matrix_count * expert_ffn_width)
 
 
 def gathered_layer_byte(

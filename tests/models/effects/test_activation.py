@@ -74,7 +74,7 @@ def test_scores_by_hand() -> None:
 
 
 def test_experts_by_hand() -> None:
-    # 2 B x 8000 routed tokens x (2 x 2048 + 3 x 768).
+    # 2 B x 8000 routed tokens x (2048 + 3 x 768).
     byte = expert_activation_byte(
         routed_token=number(8000),
         hidden_width=number(2048),
@@ -82,7 +82,7 @@ def test_experts_by_hand() -> None:
         ffn_matrix_count=number(3),
         element_byte=number(2),
     )
-    assert float(byte) == 2 * 8000 * (4096 + 2304)
+    assert float(byte) == 2 * 8000 * (2048 + 2304)
 
 
 def test_gathered_layers_and_logits_by_hand() -> None:
