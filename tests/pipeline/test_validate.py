@@ -1,6 +1,7 @@
 """Validation: what it reports, and that the committed constants are as good as the README says."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from pipeline.validate_explain import explanation, explanation_text
 from pipeline.validate_scores import PARTS, oom_counts, scale_of
 from pipeline.validate_text import as_text
 
+README = Path(__file__).parents[2] / "README.md"
 SCORE_KEYS = {"rows", "median_abs_error", "p90_abs_error", "bias", "rank_correlation"}
 ADDED_UP = 1e-9
 
@@ -102,6 +104,14 @@ def test_committed_constants_hold(validated, group: str) -> None:
     assert got["p90_abs_error"] < far
     assert abs(got["bias"]) < 0.03
     assert got["rank_correlation"] > (0.93 if group == "moe" else 0.99)  # two models, three chips: few real ranks
+
+
+def test_unseen_runs_are_as_far_off_as_the_readme_says() -> None:
+    """Ten runs that nothing was fitted to: fit them and this says nothing any more."""
+    result, _ = validate(read_runs(PUBLISHED_RUNS.with_name("unseen_runs.csv")))
+    error = result["groups"]["all"]["median_abs_error"]
+    said = re.search(r"changed for, read ([0-9.]+)% too fast", README.read_text(encoding="utf-8"))
+    assert said and error == pytest.approx(float(said[1]) / 100.0, abs=0.0006)
 
 
 def test_memory_and_oom_hold(validated) -> None:
