@@ -20,7 +20,7 @@ def one(tmp_path: Path, **changes: str) -> dict[str, float]:
     [
         ("MaxText (JAX)", "2025", "tpu_v5p", "xla"),
         ("MaxText (JAX) 24.12", "2024", "h100_sxm", "xla_gpu"),
-        ("Paxml (JAX) 24.11", "2024", "h100_sxm", "xla"),
+        ("Paxml (JAX) 24.11", "2024", "h100_sxm", "xla_gpu"),
         ("NeMo 24.07", "2024", "h100_sxm", "vendor_recipes_24_0"),
         ("NeMo AutoModel", "2025", "h100_sxm", "automodel"),
         ("NeMo 25.04", "2025", "h100_sxm", "vendor_recipes"),
