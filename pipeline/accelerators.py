@@ -85,12 +85,14 @@ def precision_fields(precision: str) -> dict[str, float]:
     """Return the fields of `models.transformer_point.Software` that the precision of the linear layers settles.
 
     Casting to 8 or 4 bits reads 2 bytes and writes a row-wise copy: 3 bytes an element (Micikevicius et al. 2022).
+    Where matmuls take 8 bits or fewer, weights are sent in 8 (Transformer Engine's fp8_param_gather).
     """
     operand_byte = word_byte(precision)
     return {
         "operand_byte": operand_byte,
         "cast_byte": 3.0 if operand_byte < 2.0 else 0.0,
         "is_4bit": 1.0 if precision == "fp4" else 0.0,
+        "gather_byte": 1.0 if operand_byte < 2.0 else 2.0,
     }
 
 

@@ -15,7 +15,7 @@ from pipeline.physics import PhysicsEntry, load_physics
 from pipeline.transformer_layouts import TransformerSearchRules
 
 TEXT_KEYS = ("name", "notes")
-BY_PRECISION = ("operand_byte", "cast_byte", "is_4bit")  # settled by the precision of the run
+BY_PRECISION = ("operand_byte", "cast_byte", "is_4bit", "gather_byte")  # settled by the precision of the run
 LISTS = {"microbatch_sequences": int, "interleave_counts": int, "recompute_layer_fractions": float}
 LISTS |= {"sharding_stages": int}
 

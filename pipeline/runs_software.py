@@ -3,7 +3,7 @@
 import re
 
 from pipeline.accelerators import precision_fields
-from pipeline.catalogue import Chip, word_byte
+from pipeline.catalogue import Chip
 from pipeline.runs_stack import EARLY, OWN, UNFUSED, Stack
 from pipeline.runs_table import Row
 
@@ -71,21 +71,17 @@ def expert_fields(row: Row, stack: Stack, chip: Chip, layout: dict[str, float]) 
     return {"expert_host_ratio": waits * share, "expert_launch_ratio": stack.expert_launch_ratio * share}
 
 
-def state_fields(row: Row, stack: Stack, sharding_stage: float, operand_byte: float) -> dict[str, float]:
-    """Return the bytes of gradient, optimiser and weight that a parameter has."""
-    gather = 1.0 if operand_byte < 2.0 and stack.gathers_8bit else 2.0
+def state_fields(row: Row, stack: Stack, sharding_stage: float) -> dict[str, float]:
+    """Return the bytes of gradient, optimiser and weight that a parameter has, and of a weight that is sent."""
+    sent = {} if stack.gathers_8bit else {"gather_byte": 2.0}  # else as the precision has it
     if sharding_stage == 3.0:
         is_pure = stack.is_pure_16bit or "PURE" in row["notes"]
         weight, optimizer = stack.sharded_state_byte
-        return {
-            "gradient_byte": 2.0 if is_pure else 4.0,
-            "optimizer_byte": optimizer,
-            "weight_byte": weight,
-            "gather_byte": gather,
-        }
+        gradient = 2.0 if is_pure else 4.0
+        return {"gradient_byte": gradient, "optimizer_byte": optimizer, "weight_byte": weight, **sent}
     is_bf16 = row["precision"].lower().startswith("bf") or "BF16 optimizer" in row["notes"]
     state = stack.bf16_state_byte if stack.bf16_state_byte and is_bf16 else (stack.gradient_byte, stack.optimizer_byte)
-    return {"gradient_byte": state[0], "optimizer_byte": state[1], "weight_byte": 2.0, "gather_byte": gather}
+    return {"gradient_byte": state[0], "optimizer_byte": state[1], "weight_byte": 2.0, **sent}
 
 
 def logit_tiles(row: Row) -> float:
@@ -103,7 +99,7 @@ def run_software(
     return {
         **kernel_fields(row, stack, year, chip),
         **precision_fields(precision),
-        **state_fields(row, stack, layout["sharding_stage"], word_byte(precision)),
+        **state_fields(row, stack, layout["sharding_stage"]),
         **expert_fields(row, stack, chip, layout),
         "expert_pass_ratio": stack.expert_pass_ratio,
         "is_eager_expert": float(model.startswith("gptoss")),  # its recipe switches the fusion of biased experts off

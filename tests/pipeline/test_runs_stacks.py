@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.accelerators import precision_fields
 from pipeline.runs import read_runs
 from tests.pipeline.test_runs import written
 
@@ -93,6 +94,11 @@ def test_bytes_of_state(tmp_path: Path, changes: dict[str, str], state: tuple[fl
     got = one(tmp_path, **changes)
     names = ("gradient_byte", "optimizer_byte", "weight_byte", "gather_byte")
     assert tuple(got[name] for name in names) == state
+
+
+@pytest.mark.parametrize(("precision", "byte"), [("bf16", 2.0), ("fp8", 1.0), ("fp4", 1.0), ("fp32", 2.0)])
+def test_weights_of_a_planned_run_are_sent_as_they_are_multiplied(precision: str, byte: float) -> None:
+    assert precision_fields(precision)["gather_byte"] == byte
 
 
 def test_tiles_of_the_vocabulary_hold_fewer_logits(tmp_path: Path) -> None:
