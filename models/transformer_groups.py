@@ -1,6 +1,6 @@
 """Groups of ranks and their collectives: where the ranks of a group sit decides its bandwidth and its hops."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import jax.numpy as jnp
 
@@ -50,9 +50,14 @@ def group(point: Point, rate: Rates, *, ranks: Quantity, inner: Quantity) -> Gro
 
 
 def pass_round_s(point: Point, members: Group, byte: Quantity) -> Scalar:
-    """Return the time in which `byte` (of all ranks together) goes once round a ring of the group."""
+    """Return the time in which `byte` (of all ranks together) goes once round a ring of the group.
+
+    Each rank sends to the next alone: where the ring leaves a domain, one port carries it.
+    """
     ring_s, _ = ways_s(point, members)
-    return collective_s(point, members, byte, ring_s)
+    one_port = jnp.minimum(members.byte_per_s, members.far_byte_per_s)
+    bandwidth = jnp.where(members.rank_per_domain >= members.ranks, members.byte_per_s, one_port)
+    return collective_s(point, replace(members, byte_per_s=bandwidth), byte, ring_s)
 
 
 def gather_s(point: Point, members: Group, byte: Quantity) -> Scalar:

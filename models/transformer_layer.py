@@ -20,7 +20,7 @@ from models.effects.overlap import host_bound_time_s
 from models.quantities import Scalar
 from models.transformer_parts import Weights, dense_width, output_width, tokens_per_rank
 from models.transformer_rates import Point, Rates, tiled_matmul_s
-from models.transformer_traffic import traffic_forward_s
+from models.transformer_traffic import context_s, expert_forward_s, tensor_forward_s
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,7 @@ class Layer:
     recomputed: Scalar
     tensor_forward: Scalar
     context_forward: Scalar
+    context_backward: Scalar
     expert_forward: Scalar
 
 
@@ -151,7 +152,8 @@ def layer_times(point: Point, rate: Rates, held: Weights) -> Layer:
     linear = linear_forward_s(point, rate, held)
     attention, attention_backward = attention_times_s(point, rate)
     other = memory_bound_forward_s(point, rate)
-    tensor, context, expert = traffic_forward_s(point, rate, attention)
+    tensor, expert = tensor_forward_s(point, rate), expert_forward_s(point, rate)
+    context, context_backward = context_s(point, rate, attention, attention_backward)
     traffic = tensor + context + expert
 
     # What the backward pass adds: twice the matmuls, gradient accumulation, and what was not kept
@@ -170,7 +172,8 @@ def layer_times(point: Point, rate: Rates, held: Weights) -> Layer:
     host = c.host_layer_s * w.host_ratio
     launches = point.transformer.expert_count / layout.expert_ranks * c.expert_launch_s * w.expert_launch_ratio
     host = host + point.transformer.moe_layer_fraction * (c.expert_host_s * w.expert_host_ratio + launches)
-    backward = 2.0 * linear + accumulate + attention_backward + 2.0 * other + traffic + recomputed
+    backward = 2.0 * linear + accumulate + attention_backward + 2.0 * other + recomputed
+    backward = backward + tensor + context_backward + expert
     backward_host = host * (c.backward_host_ratio + layout.recompute_elementwise_fraction)
     return Layer(
         forward=host_bound_time_s(device_s=linear + attention + other + traffic, host_s=host),
@@ -183,5 +186,6 @@ def layer_times(point: Point, rate: Rates, held: Weights) -> Layer:
         recomputed=recomputed,
         tensor_forward=tensor,
         context_forward=context,
+        context_backward=context_backward,
         expert_forward=expert,
     )

@@ -12,7 +12,7 @@ from models.effects.activation import (
     score_activation_byte,
     state_byte,
 )
-from models.effects.stages import inflight_microbatch_count
+from models.effects.stages import inflight_microbatch_count, later_microbatch_counts
 from models.quantities import Quantity, Scalar
 from models.transformer_parts import (
     Stages,
@@ -107,9 +107,10 @@ def layer_bytes(
     again = layout.recompute_attention_fraction
     checkpoint = constants.activation_byte * token * m.hidden_width / layout.sequence_ranks
     kept = layout.stored_activation_fraction * (layer + (1.0 - again) * scores)
-    dropped = 1.0 - layout.stored_activation_fraction
-    stored = checkpoint * layout.recompute_elementwise_fraction * dropped + kept
-    rebuilt = (1.0 - layout.stored_activation_fraction) * layer + again * scores
+    dropped, redone = 1.0 - layout.stored_activation_fraction, layout.recompute_elementwise_fraction
+    stored = checkpoint * jnp.minimum(redone, dropped) + kept
+    is_whole = (layout.recompute_matmul_fraction == redone) & (again == redone)  # some layers, each from its input
+    rebuilt = jnp.where(is_whole, layer + scores, dropped * layer + again * scores)
     recomputes = layout.recompute_elementwise_fraction + again > 0.0
     return stored, jnp.where(recomputes, constants.working_layer_count * rebuilt, 0.0)
 
@@ -142,8 +143,13 @@ def transformer_memory(
         microbatch_count=layout.microbatch_count,
         is_gpipe=layout.is_gpipe,
     )
-    in_last = jnp.where(piped > 0.0, 1.0 + layout.is_gpipe * (layout.microbatch_count - 1.0), in_first)
-    in_middle = jnp.where(piped > 0.0, jnp.maximum(in_first - 1.0, 1.0), in_first)
+    in_middle, in_last = later_microbatch_counts(
+        first=in_first,
+        pipeline_ranks=layout.pipeline_ranks,
+        interleave_ratio=layout.interleave_ratio,
+        microbatch_count=layout.microbatch_count,
+        is_gpipe=layout.is_gpipe,
+    )
 
     # The three kinds of stage
     lone_output = (1.0 - piped) * (1.0 - m.embedding_is_tied) * held.output_embedding

@@ -34,14 +34,18 @@ FORWARD_AND_BACKWARD = 3.0  # a matmul forward, and one each for the gradients o
 def gathered_layer_s(point: Point, rate: Rates, layer: Layer, held: Weights) -> Scalar:
     """Return a layer's time, forward and backward, with sharded weights gathered beside the computation.
 
-    Forward gathers the layer's weights; backward gathers them again and scatters the gradients.
+    Forward gathers the layer's weights; backward gathers them again and scatters the gradients. Experts are shared by
+    their replicas alone, and stand whole where there is one.
     Source: Zhao et al. 2023 (arXiv 2304.11277), section 3.
     """
-    layout, c = point.layout, point.constants
-    parameters = held.shared_layer + held.routed_layer
-    shards = group(point, rate, ranks=layout.shard_ranks, inner=layout.tensor_ranks * layout.context_ranks)
-    gather = gather_s(point, shards, point.software.gather_byte * parameters)
-    scatter = gather_s(point, shards, point.software.gradient_byte * parameters)
+    layout, c, w = point.layout, point.constants, point.software
+    shards = group(point, rate, ranks=layout.shard_ranks, inner=layout.tensor_ranks)
+    copies = group(point, rate, ranks=expert_replicas(layout), inner=layout.expert_ranks)
+    has_experts = jnp.where(point.transformer.expert_count > 0.0, 1.0, 0.0)
+    gather = gather_s(point, shards, w.gather_byte * held.shared_layer)
+    gather = gather + has_experts * gather_s(point, copies, w.gather_byte * held.routed_layer)
+    scatter = gather_s(point, shards, w.gradient_byte * held.shared_layer)
+    scatter = scatter + has_experts * gather_s(point, copies, w.gradient_byte * held.routed_layer)
     exposed = c.shard_exposed_fraction
     forward = overlapped_time_s(compute_s=layer.forward, transfer_s=gather, exposed_fraction=exposed)
     backward = overlapped_time_s(compute_s=layer.backward, transfer_s=gather + scatter, exposed_fraction=exposed)
@@ -114,7 +118,7 @@ def data_times_s(point: Point, rate: Rates, held: Weights, stage: Stages, layer_
     routed_reduce = gather_s(point, routed_ranks, w.gradient_byte * routed)
     routed_reduce = routed_reduce + gather_s(point, routed_ranks, w.gather_byte * routed)
     reduce = reduce + jnp.where(point.transformer.expert_count > 0.0, routed_reduce, 0.0)
-    apart = tensor * layout.context_ranks * layout.shard_ranks
+    apart = tensor * layout.shard_ranks
     kept = w.gradient_byte * (shared + routed) / layout.shard_ranks
     copies = data_ranks / layout.shard_ranks
     replica = 2.0 * gather_s(point, group(point, rate, ranks=copies, inner=apart), kept)
@@ -205,7 +209,9 @@ def transformer_step(point: Point) -> TransformerOutcome:
         + layer.attention_backward
         + layer.accumulate
         + layer.recomputed
-        + 2.0 * (layer.tensor_forward + layer.context_forward + layer.expert_forward)
+        + 2.0 * (layer.tensor_forward + layer.expert_forward)
+        + layer.context_forward
+        + layer.context_backward
     )
     return TransformerOutcome(
         step_time_s=step_s,
@@ -217,7 +223,7 @@ def transformer_step(point: Point) -> TransformerOutcome:
         elementwise_time_s=passes * (FORWARD_AND_BACKWARD * layer.other_forward + layer.accumulate),
         recompute_time_s=passes * layer.recomputed,
         tensor_time_s=passes * 2.0 * layer.tensor_forward,
-        context_time_s=passes * 2.0 * layer.context_forward,
+        context_time_s=passes * (layer.context_forward + layer.context_backward),
         expert_time_s=passes * 2.0 * layer.expert_forward,
         host_time_s=passes * (layer.forward + layer.backward - work_s),
         gather_time_s=passes * (layer_s - layer.forward - layer.backward),

@@ -10,22 +10,29 @@ from models.transformer_parts import output_width, tokens_per_rank
 from models.transformer_rates import Point, Rates
 
 TENSOR_ALL_REDUCES = 2.0  # after attention and after the feed-forward; each is a reduce-scatter and an all-gather
+RING_BACKWARD_RATIO = 2.0  # keys and values go round again, and so do their gradients
 
 
 def tensor_forward_s(point: Point, rate: Rates) -> Scalar:
     """Return what shows of a layer's tensor-parallel traffic forward.
 
+    With sequence parallelism each rank routes its own tokens to the experts: a layer of routed experts alone has no
+    second all-reduce. Ignores: the input gathered again for the weight gradient, beside its matmul.
     Source: Shoeybi et al. 2019 (arXiv 1909.08053), section 3; Korthikanti et al. 2022 (arXiv 2205.05198), section 4.2.
     """
     m, layout, c = point.transformer, point.layout, point.constants
     activations = c.activation_byte * tokens_per_rank(m, layout) * m.hidden_width
     ranks = group(point, rate, ranks=layout.tensor_ranks, inner=jnp.ones(()))
     reduce_s = 2.0 * gather_s(point, ranks, activations)
-    return TENSOR_ALL_REDUCES * reduce_s * c.tensor_exposed_fraction * point.software.tensor_exposed_ratio
+    is_routed = jnp.where((layout.sequence_ranks >= layout.tensor_ranks) & (m.shared_expert_count == 0.0), 1.0, 0.0)
+    count = TENSOR_ALL_REDUCES - is_routed * m.moe_layer_fraction
+    return count * reduce_s * c.tensor_exposed_fraction * point.software.tensor_exposed_ratio
 
 
-def context_forward_s(point: Point, rate: Rates, attention_forward: Quantity) -> Scalar:
-    """Return what shows of a layer's context-parallel traffic forward: heads exchanged, keys and values passed round.
+def context_s(
+    point: Point, rate: Rates, attention_forward: Quantity, attention_backward: Quantity
+) -> tuple[Scalar, Scalar]:
+    """Return what shows of a layer's context-parallel traffic (forward, backward): heads exchanged, keys passed round.
 
     Context ranks form a grid: u of them exchange tokens for heads before attention and back after it (all-to-all, in
     the open), the others pass keys and values round a ring, hidden in part under attention. u = 1 is the ring alone,
@@ -48,10 +55,11 @@ def context_forward_s(point: Point, rate: Rates, attention_forward: Quantity) ->
     ringed = group(point, rate, ranks=layout.context_ranks / exchanged, inner=tensor * exchanged)
     held_width = jnp.maximum(key_value_width / exchanged, least_width)
     round_s = pass_round_s(point, ringed, byte_per_width * layout.context_ranks * 2.0 * held_width)
-    shown_s = partly_hidden_time_s(
-        transfer_s=round_s, cover_s=attention_forward, exposed_fraction=c.tensor_exposed_fraction
-    )
-    return shown_s + c.tensor_exposed_fraction * swap_s
+    exposed = c.tensor_exposed_fraction
+    forward = partly_hidden_time_s(transfer_s=round_s, cover_s=attention_forward, exposed_fraction=exposed)
+    back_s = RING_BACKWARD_RATIO * round_s
+    backward = partly_hidden_time_s(transfer_s=back_s, cover_s=attention_backward, exposed_fraction=exposed)
+    return forward + exposed * swap_s, backward + exposed * swap_s
 
 
 def expert_forward_s(point: Point, rate: Rates) -> Scalar:
@@ -73,12 +81,3 @@ def expert_forward_s(point: Point, rate: Rates) -> Scalar:
         latency_s=first_byte_s(point, ranks),
     )
     return m.moe_layer_fraction * 2.0 * c.expert_exposed_fraction * w.expert_load_ratio * dispatch_s
-
-
-def traffic_forward_s(point: Point, rate: Rates, attention_forward: Quantity) -> tuple[Scalar, Scalar, Scalar]:
-    """Return what shows of (tensor, context, expert) traffic of one layer forward."""
-    return (
-        tensor_forward_s(point, rate),
-        context_forward_s(point, rate, attention_forward),
-        expert_forward_s(point, rate),
-    )

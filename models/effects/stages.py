@@ -77,3 +77,23 @@ def inflight_microbatch_count(
     extra = jnp.where(interleave_ratio > 1, (pipeline_ranks - 1) / (pipeline_ranks * interleave_ratio), 0)
     held = jnp.minimum(microbatch_count, pipeline_ranks * (1 + extra))
     return held + is_gpipe * (microbatch_count - held)
+
+
+def later_microbatch_counts(
+    *,
+    first: Quantity,
+    pipeline_ranks: Quantity,
+    interleave_ratio: Quantity,
+    microbatch_count: Quantity,
+    is_gpipe: Quantity,
+) -> tuple[Scalar, Scalar]:
+    """Return how many microbatches (the second, the last) stage holds activations of, where the first holds `first`.
+
+    1F1B: one fewer, and 1. Interleaved: 2/v fewer, and ((v - 1) pp + 1)/v. GPipe: as many. One stage: as many.
+    Source: Narayanan 2021 sec. 2.2; Megatron-Core, interleaved schedule: warm-up of 2 (pp - r - 1) + (v - 1) pp chunks.
+    """
+    chunks = interleave_ratio
+    last = jnp.minimum(microbatch_count, ((chunks - 1) * pipeline_ranks + 1) / chunks)
+    second = jnp.maximum(first - jnp.where(chunks > 1, 2 / chunks, 1), last)
+    is_all = jnp.where(pipeline_ranks > 1, is_gpipe, 1)
+    return second + is_all * (first - second), last + is_all * (first - last)

@@ -207,14 +207,63 @@ def test_exchanged_heads_by_hand() -> None:
 
 def test_a_grid_of_context_ranks_by_hand() -> None:
     # 8 ranks, 2 of which exchange: half of queries, keys, values and outputs leaves; then the ring of 4 passes half the
-    # keys and values of all 65,536 tokens, 3/4 of them, hidden under attention but for the exposed share.
+    # keys and values of all 65,536 tokens, 3/4 of them, hidden under attention but for the exposed share; backward
+    # their gradients go round too: half as much again on average.
     port_byte_per_s = 25e9 * CONSTANTS["scale_out_achieved_fraction"]
     exposed, launch_s = CONSTANTS["tensor_exposed_fraction"], CONSTANTS["collective_latency_s"]
     swap_s = 0.5 * 4 * 2 * 8192 * 1536 / port_byte_per_s + 2 * launch_s
     hops_s = 3 * CONSTANTS["scale_out_ring_hop_s"]
     ring_s = 0.75 * 2 * 65536 * 2 * 1536 / 2 / port_byte_per_s + launch_s + hops_s
     got = context_layer_s(context_ranks=8, data_ranks=1, context_all_to_all_ranks=2)
-    assert got == pytest.approx(exposed * (swap_s + ring_s), rel=1e-9)
+    assert got == pytest.approx(exposed * (swap_s + 1.5 * ring_s), rel=1e-9)
+
+
+def test_a_ring_leaves_its_server_by_one_port() -> None:
+    # 16 context ranks in two servers of 8: each passes to the next alone, whatever the other ports of its server do.
+    exposed, launch_s = CONSTANTS["tensor_exposed_fraction"], CONSTANTS["collective_latency_s"]
+    alone = {"tensor_ranks": 1, "context_ranks": 16, "data_ranks": 1, "shard_ranks": 1, "exponential_per_s": 1e9}
+    hops_s = 14 * CONSTANTS["scale_up_ring_hop_s"] + CONSTANTS["scale_out_ring_hop_s"]
+    ring_s = 15 / 16 * 2 * 65536 * 2 * 12288 / (25e9 * CONSTANTS["scale_out_achieved_fraction"]) + launch_s + hops_s
+    assert context_layer_s(**alone) == pytest.approx(exposed * 1.5 * ring_s, rel=1e-9)
+
+
+def test_sharded_weights_are_gathered_by_all_that_share_them() -> None:
+    # 8 context ranks of one server and 8 servers of data ranks share the weights: 8 ports of each server gather them.
+    near = {**SHARDED, "data_ranks": 64, "shard_ranks": 64, "context_ranks": 1, "sequence_token": 256}
+    far = {**near, "data_ranks": 8, "context_ranks": 8, "sequence_token": 2048}  # as many tokens a rank, as many ranks
+    quiet = {"is_unfused_attention": 0, "exponential_per_s": 1e30, "hbm_byte_per_s": 1e30}
+    got, wanted = outcome(**far, **quiet), outcome(**near, **quiet)
+    assert got["gather_time_s"] == pytest.approx(wanted["gather_time_s"], rel=0.02)
+
+
+def test_experts_are_gathered_by_their_replicas() -> None:
+    # 8 expert ranks of one server, 8 servers: a rank's experts come through its own port; with 64 nothing comes.
+    sharded = {**MIXTURE, **SHARDED, "moe_layer_fraction": 1, "expert_ranks": 8, "shard_ranks": 64, "expert_count": 64}
+    sharded |= {"ffn_width": 1, "peak_16bit_flop_per_s": 1e24, "peak_linear_flop_per_s": 1e24, "hbm_byte_per_s": 1e24}
+    sharded |= {"exponential_per_s": 1e24, "host_ratio": 0, "expert_host_ratio": 0, "expert_launch_ratio": 0}
+    few, none = outcome(**sharded), outcome(**{**sharded, "expert_ranks": 64})
+    experts_byte = 8 * 3 * 4096 * 2048 * 7 / 8 * (2 + 2 + 4)  # gathered twice in 2 bytes, scattered in 4
+    expected = 2 * 48 * experts_byte / (25e9 * CONSTANTS["scale_out_achieved_fraction"])
+    assert few["gather_time_s"] - none["gather_time_s"] == pytest.approx(expected, rel=0.05)  # beside the exchange
+
+
+def test_routed_tokens_need_no_second_all_reduce() -> None:
+    """With sequence parallelism, where no expert is shared; else the feed-forward's result is summed as ever."""
+    routed = {**MIXTURE, "moe_layer_fraction": 1, "shared_expert_count": 0, "sequence_ranks": 2}
+    one, two = outcome(**routed), outcome(**{**routed, "shared_expert_count": 1})
+    assert two["tensor_time_s"] == pytest.approx(2 * one["tensor_time_s"], rel=1e-9)
+    assert outcome(**{**routed, "sequence_ranks": 1})["tensor_time_s"] == pytest.approx(two["tensor_time_s"], rel=1e-9)
+
+
+def test_half_of_the_layers_recomputed_keeps_half_of_the_activations() -> None:
+    """Each of them its input; and one whole layer is alive while it is rebuilt."""
+    names = ("recompute_matmul_fraction", "recompute_attention_fraction", "recompute_elementwise_fraction")
+    none, all_, half = (
+        outcome(**dict.fromkeys(names, share), stored_activation_fraction=1 - share)["activation_byte"]
+        for share in (0.0, 1.0, 0.5)
+    )
+    working = none / (12 * 8) * CONSTANTS["working_layer_count"]  # 12 layers of 8 microbatches in flight
+    assert half == pytest.approx((none + all_ - working) / 2 + working, rel=1e-9)
 
 
 def test_trees_take_over_where_rings_are_long() -> None:

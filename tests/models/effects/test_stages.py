@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from models.effects.stages import (
     inflight_microbatch_count,
     last_stage_layer_count,
+    later_microbatch_counts,
     pipeline_bubble_microbatch_count,
     pipeline_hop_time_s,
     stage_layer_count,
@@ -128,3 +129,18 @@ def test_stages_hold_all_layers(layers: int, ranks: int, chunks: int) -> None:
 def test_more_chunks_wait_less_and_faster_links_hop_faster(ranks: int, chunks: int, link: float, factor: float) -> None:
     assert bubble(ranks, chunks + 1) <= bubble(ranks, chunks)
     assert hop(4, 1, link * factor) <= hop(4, 1, link)
+
+
+def test_what_later_stages_hold_by_hand() -> None:
+    # 8 stages: 8, 7, 1 microbatches; 2 chunks each: 23 halves = 11.5, then 10.5, then (8 + 1)/2 = 4.5; GPipe all 20.
+    place = {"pipeline_ranks": number(8), "microbatch_count": number(20)}
+    plain = later_microbatch_counts(first=number(8), interleave_ratio=number(1), is_gpipe=number(0), **place)
+    assert [float(each) for each in plain] == [7, 1]
+    first = inflight_microbatch_count(interleave_ratio=number(2), is_gpipe=number(0), **place)
+    chunks = later_microbatch_counts(first=first, interleave_ratio=number(2), is_gpipe=number(0), **place)
+    assert [float(first), *(float(each) for each in chunks)] == [11.5, 10.5, 4.5]
+    gpipe = later_microbatch_counts(first=number(20), interleave_ratio=number(1), is_gpipe=number(1), **place)
+    assert [float(each) for each in gpipe] == [20, 20]
+    alone = {"pipeline_ranks": number(1), "microbatch_count": number(20), "interleave_ratio": number(1)}
+    only = later_microbatch_counts(first=number(1), is_gpipe=number(0), **alone)
+    assert [float(each) for each in only] == [1, 1]
