@@ -61,12 +61,13 @@ def pass_round_s(point: Point, members: Group, byte: Quantity) -> Scalar:
 
 
 def gather_s(point: Point, members: Group, byte: Quantity) -> Scalar:
-    """Return the time of an all-gather or a reduce-scatter of `byte`, ring or tree, whichever has the shorter way.
+    """Return the time of an all-gather or a reduce-scatter of `byte`: a ring, or a tree where that is the shorter way.
 
-    An all-reduce is two of these.
+    An all-reduce is two of these. NCCL has a tree for them (PAT, 2.23) where each domain has one rank of the group.
     """
     ring_s, tree_s = ways_s(point, members)
-    return collective_s(point, members, byte, jnp.minimum(ring_s, tree_s))
+    way_s = jnp.where(members.rank_per_domain > 1.0, ring_s, jnp.minimum(ring_s, tree_s))
+    return collective_s(point, members, byte, way_s)
 
 
 def ways_s(point: Point, members: Group) -> tuple[Scalar, Scalar]:
@@ -74,13 +75,13 @@ def ways_s(point: Point, members: Group) -> tuple[Scalar, Scalar]:
     c = point.constants
     place = {
         "group_ranks": members.ranks,
-        "rank_per_domain": members.rank_per_domain,
         "pod_count": members.pod_count,
+        "far_hop_s": c.scale_out_ring_hop_s,
         "pod_hop_s": point.links.top_latency_s,
     }
     return (
-        ring_latency_s(near_hop_s=c.scale_up_ring_hop_s, far_hop_s=c.scale_out_ring_hop_s, **place),
-        tree_latency_s(near_hop_s=c.scale_up_tree_hop_s, far_hop_s=c.scale_out_tree_hop_s, **place),
+        ring_latency_s(rank_per_domain=members.rank_per_domain, near_hop_s=c.scale_up_ring_hop_s, **place),
+        tree_latency_s(**{**place, "far_hop_s": c.scale_out_tree_hop_s}),
     )
 
 

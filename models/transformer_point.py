@@ -177,7 +177,6 @@ class Constants:
     collective_latency_s: Quantity = number("s", "fixed cost of one collective, its launch included")
     scale_up_ring_hop_s: Quantity = number("s", "one hop of a ring inside a domain")
     scale_out_ring_hop_s: Quantity = number("s", "one hop of a ring between domains")
-    scale_up_tree_hop_s: Quantity = number("s", "one hop of a tree inside a domain")
     scale_out_tree_hop_s: Quantity = number("s", "one hop of a tree between domains")
     expert_exposed_fraction: Quantity = number("1", "exposed share of the expert all-to-all")
     backward_host_ratio: Quantity = number(

@@ -110,16 +110,18 @@ def data_times_s(point: Point, rate: Rates, held: Weights, stage: Stages, layer_
     ends = held.embedding / (1.0 + stage.is_piped * (1.0 - point.transformer.embedding_is_tied))
     shared, routed = stage.largest * held.shared_layer + ends, stage.largest * held.routed_layer
 
-    # Reduce-scatter of gradients and all-gather of weights, and hybrid sharding's all-reduce between replicas
+    # Reduce-scatter of gradients and all-gather of weights (of the gradients themselves where nothing is sharded), and
+    # hybrid sharding's all-reduce between replicas
     shared_ranks = group(point, rate, ranks=data_ranks, inner=tensor)
     routed_ranks = group(point, rate, ranks=replicas, inner=layout.expert_ranks)
     reduce = gather_s(point, shared_ranks, w.gradient_byte * shared)
-    reduce = reduce + gather_s(point, shared_ranks, w.gather_byte * shared)
+    sent_byte = jnp.where(layout.sharding_stage > 0.0, w.gather_byte, w.gradient_byte)  # weights, or summed gradients
+    reduce = reduce + gather_s(point, shared_ranks, sent_byte * shared)
     routed_reduce = gather_s(point, routed_ranks, w.gradient_byte * routed)
-    routed_reduce = routed_reduce + gather_s(point, routed_ranks, w.gather_byte * routed)
+    routed_reduce = routed_reduce + gather_s(point, routed_ranks, sent_byte * routed)
     reduce = reduce + jnp.where(point.transformer.expert_count > 0.0, routed_reduce, 0.0)
     apart = tensor * layout.shard_ranks
-    kept = w.gradient_byte * (shared + routed) / layout.shard_ranks
+    kept = w.gradient_byte * shared / layout.shard_ranks  # experts are scattered over all their replicas
     copies = data_ranks / layout.shard_ranks
     replica = 2.0 * gather_s(point, group(point, rate, ranks=copies, inner=apart), kept)
     is_gathered = full * (1.0 - stage.is_piped)

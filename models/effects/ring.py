@@ -49,23 +49,14 @@ def ring_latency_s(
     return (group_ranks - domains) * near_hop_s + (domains - pod_count) * far_hop_s + (pod_count - 1) * pod_hop_s
 
 
-def tree_latency_s(
-    *,
-    group_ranks: Quantity,
-    rank_per_domain: Quantity,
-    pod_count: Quantity,
-    near_hop_s: Quantity,
-    far_hop_s: Quantity,
-    pod_hop_s: Quantity,
-) -> Scalar:
-    """Return the time that a byte takes up a tree: a chain inside the domain, doubling between domains.
+def tree_latency_s(*, group_ranks: Quantity, pod_count: Quantity, far_hop_s: Quantity, pod_hop_s: Quantity) -> Scalar:
+    """Return the time that a byte takes up a tree of ranks that each have a domain to themselves.
 
-    (k - 1) near + log2(g/k) far + (p - 1) pod.  Its hops cost more than a ring's: each joins two streams.
-    Source: Thakur 2005 (recursive halving and doubling); NCCL, src/graph/tuning.cc; NCCL 2.23 (PAT, for all-gather and
-    reduce-scatter). Ignores: that NCCL has PAT for one rank a server only.
+    log2(g) far + (p - 1) pod. Its hops cost more than a ring's: each joins two streams.
+    Valid when: one rank a domain; NCCL has no tree for all-gather and reduce-scatter otherwise.
+    Source: Thakur 2005 (recursive halving and doubling); NCCL, src/graph/tuning.cc; NCCL 2.23 (PAT).
     """
-    doublings = jnp.log2(group_ranks / rank_per_domain)
-    return (rank_per_domain - 1) * near_hop_s + doublings * far_hop_s + (pod_count - 1) * pod_hop_s
+    return jnp.log2(group_ranks) * far_hop_s + (pod_count - 1) * pod_hop_s
 
 
 def gather_time_s(

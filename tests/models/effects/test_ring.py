@@ -87,25 +87,29 @@ def test_infinite_network_equals_no_network() -> None:
 HOPS = {"near_hop_s": 1.0, "far_hop_s": 10.0, "pod_hop_s": 1000.0}
 
 
-def latencies(group: float, per_domain: float, pods: float = 1.0) -> tuple[float, float]:
-    place = {"group_ranks": group, "rank_per_domain": per_domain, "pod_count": pods, **HOPS}
-    given = {name: number(value) for name, value in place.items()}
-    return float(ring_latency_s(**given)), float(tree_latency_s(**given))
-
-
 @pytest.mark.parametrize(
-    ("group", "per_domain", "pods", "ring_hops", "tree_hops"),
+    ("group", "per_domain", "pods", "hops"),
     [
-        (8, 8, 1, 7, 7),  # one server: seven hops inside; a chain in both
-        (32, 8, 1, 28 + 3 * 10, 7 + 2 * 10),  # four servers of eight: 28 inside, 3 between; 7 inside, 2 doublings
-        (16, 1, 1, 15 * 10, 4 * 10),
-        (64, 8, 2, 56 + 6 * 10 + 1000, 7 + 3 * 10 + 1000),  # eight servers, four a pod: 6 between, one across
-        (6, 3, 1, 4 + 10, 2 + 10),  # no power of two
-        (1, 1, 1, 0, 0),
+        (8, 8, 1, 7),  # one server: seven hops inside
+        (32, 8, 1, 28 + 3 * 10),  # four servers of eight: 28 inside, 3 between
+        (16, 1, 1, 15 * 10),
+        (64, 8, 2, 56 + 6 * 10 + 1000),  # eight servers, four a pod: 6 between, one across
+        (6, 3, 1, 4 + 10),  # no power of two
+        (1, 1, 1, 0),
     ],
 )
-def test_hops_by_hand(group: float, per_domain: float, pods: float, ring_hops: float, tree_hops: float) -> None:
-    assert latencies(group, per_domain, pods) == pytest.approx((ring_hops, tree_hops), rel=ROUNDING)
+def test_hops_of_a_ring_by_hand(group: float, per_domain: float, pods: float, hops: float) -> None:
+    place = {"group_ranks": group, "rank_per_domain": per_domain, "pod_count": pods, **HOPS}
+    got = ring_latency_s(**{name: number(value) for name, value in place.items()})
+    assert float(got) == pytest.approx(hops, rel=ROUNDING)
+
+
+@pytest.mark.parametrize(("group", "pods", "hops"), [(16, 1, 4 * 10), (64, 2, 6 * 10 + 1000), (1, 1, 0)])
+def test_hops_of_a_tree_by_hand(group: float, pods: float, hops: float) -> None:
+    """Doublings between servers of one rank each."""
+    place = {"group_ranks": group, "pod_count": pods, "far_hop_s": 10.0, "pod_hop_s": 1000.0}
+    got = tree_latency_s(**{name: number(value) for name, value in place.items()})
+    assert float(got) == pytest.approx(hops, rel=ROUNDING)
 
 
 def test_small_messages_are_slow_by_hand() -> None:
@@ -118,9 +122,17 @@ def test_small_messages_are_slow_by_hand() -> None:
 @settings(deadline=None, max_examples=40)
 @given(st.integers(1, 10**8), st.integers(1, 1024), st.integers(1, 64))
 def test_hops_grow_with_the_group(group: int, per_domain: int, factor: int) -> None:
-    inside = min(group, per_domain)
-    small, large = latencies(group, inside), latencies(group * factor, min(group * factor, per_domain))
-    assert all(0 <= few <= many * (1 + ROUNDING) for few, many in zip(small, large, strict=True))
+    def ways(ranks: int) -> tuple[float, float]:
+        place = {
+            "group_ranks": number(ranks),
+            "pod_count": number(1),
+            "far_hop_s": number(10),
+            "pod_hop_s": number(1000),
+        }
+        ring_s = ring_latency_s(rank_per_domain=number(min(ranks, per_domain)), near_hop_s=number(1), **place)
+        return float(ring_s), float(tree_latency_s(**place))
+
+    assert all(0 <= few <= many * (1 + ROUNDING) for few, many in zip(ways(group), ways(group * factor), strict=True))
 
 
 @settings(deadline=None, max_examples=40)
