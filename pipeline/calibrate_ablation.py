@@ -90,7 +90,9 @@ EFFECTS: Mapping[str, Effect] = {
         without="collectives cost their bytes alone",
         constants={
             "collective_latency_s": 0.0,
-            **{f"scale_{way}_{kind}_hop_s": 0.0 for way in ("up", "out") for kind in ("ring", "tree")},
+            "scale_up_ring_hop_s": 0.0,
+            "scale_out_ring_hop_s": 0.0,
+            "scale_out_tree_hop_s": 0.0,
         },
     ),
     "placement": Effect(
